@@ -1,0 +1,95 @@
+"""Every error Sottovoce raises on purpose.
+
+SottovoceError
+├── InvalidInput (ValueError)      a value breaks a stated condition
+│   └── SpaceError                 a search space, or a point outside it
+├── ProtocolError                  a message that does not fit the study or the round
+│   ├── StudyMismatch              the sender's public constants differ from ours
+│   ├── WrongRound                 the round is not the one that is open
+│   ├── UnknownAgent               no such agent in the study
+│   ├── DuplicateMessage           the agent has already spoken in this round
+│   └── RejectedVector             the vector is malformed; its sender counts as absent
+├── PrivacyError                   going on would break, or could not prove, the guarantee
+│   ├── BudgetExceeded             the release would spend more than was granted
+│   ├── UnsupportedEvent           the accountant has no sound bound for the event
+│   ├── SimulationOnly             seeded randomness in a server that is not a simulation
+│   └── LedgerError                the ledger is damaged, tampered with, or another study's
+├── StorageError                   a saved file is missing, damaged or of another version
+└── MissingExtra (ImportError)     an optional dependency is needed; says how to install it
+"""
+
+from __future__ import annotations
+
+
+class SottovoceError(Exception):
+    """Base of all errors raised by Sottovoce."""
+
+
+class InvalidInput(SottovoceError, ValueError):
+    """A value breaks a stated condition."""
+
+
+class SpaceError(InvalidInput):
+    """A search space is ill-defined, or a point lies outside it."""
+
+
+class ProtocolError(SottovoceError):
+    """A message does not fit the study or the round."""
+
+
+class StudyMismatch(ProtocolError):
+    """The sender's public constants differ from ours."""
+
+
+class WrongRound(ProtocolError):
+    """The round is not the one that is open."""
+
+
+class UnknownAgent(ProtocolError):
+    """No such agent in the study."""
+
+
+class DuplicateMessage(ProtocolError):
+    """The agent has already spoken in this round."""
+
+
+class RejectedVector(ProtocolError):
+    """The vector is malformed; its sender counts as absent."""
+
+
+class PrivacyError(SottovoceError):
+    """Going on would break, or could not prove, the privacy guarantee."""
+
+
+class BudgetExceeded(PrivacyError):
+    """The release would spend more privacy than was granted."""
+
+
+class UnsupportedEvent(PrivacyError):
+    """The accountant has no sound bound for the event."""
+
+
+class SimulationOnly(PrivacyError):
+    """Seeded randomness was offered to a server that is not a simulation."""
+
+
+class LedgerError(PrivacyError):
+    """The ledger is damaged, tampered with, or belongs to another study."""
+
+
+class StorageError(SottovoceError):
+    """A saved file is missing, damaged or of another version."""
+
+
+class MissingExtra(SottovoceError, ImportError):
+    """An optional dependency is needed."""
+
+    def __init__(self, job: str, extra: str) -> None:
+        super().__init__(f"{job} needs an extra: pip install 'sottovoce[{extra}]'")
+
+
+def check(condition: bool, rule: str, **got: object) -> None:
+    """Raise InvalidInput unless `condition` holds: ``<rule>, got q=1.3``."""
+    if not condition:
+        values = ", ".join(f"{name}={value!r}" for name, value in got.items())
+        raise InvalidInput(f"{rule}, got {values}" if values else rule)
