@@ -1,0 +1,191 @@
+"""What an agent believes: the weight-space posterior, and draws from the exact GP posterior.
+
+Symbols: B batch, t observations, M features, D dimensions, K points, F frequencies of a prior
+draw, r rank. Φ (..., t, M) features of the history, y (..., t) observations, λ noise variance,
+Σ = ΦᵀΦ + λI, ν = Σ⁻¹Φᵀy, β scale of the draw's spread; ω0, ε standard normals.
+
+All go through the dual (Matheron) form, which costs O(t²M): a prior draw, corrected by what it
+got wrong at the observations, ω = βω0 + Φᵀ(ΦΦᵀ + λI)⁻¹(y − β(Φω0 + √λ ε)), is N(ν, β²λΣ⁻¹).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from array_api_compat import device
+from numpy.typing import NDArray
+
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.errors import check
+from sottovoce.features import BLOCK, cosine, cosine_and_sine
+from sottovoce.kernel import Kernel, covariance, lifted
+
+
+def mean(phi: Array, y: Array, lam: float | Array) -> Array:
+    """ν, (..., M), from phi (..., t, M), y (..., t) and λ, a number or a batch (...).
+
+    Where there is no observation, the row of phi and the entry of y are zero: such rows change
+    nothing, so histories of different lengths share one array. t = 0 is allowed.
+    """
+    return _pulled_back(phi, _solved(phi, y, lam))
+
+
+def draw(
+    phi: Array,
+    y: Array,
+    lam: float | Array,
+    prior: Array,
+    noise: Array,
+    scale: float | Array = 1.0,
+) -> Array:
+    """A draw ω ~ N(ν, β²λΣ⁻¹), (..., M).
+
+    phi, y and lam as in `mean`; prior (..., M) and noise (..., t) are standard normals, scale
+    is β, a number or a batch (...).
+    """
+    xp = array_namespace(phi, y)
+    start = lifted(scale, 1) * prior
+    seen = xp.matmul(phi, start[..., None])[..., 0]
+    error = y - seen - lifted(scale * lam**0.5, 1) * noise
+    return start + _pulled_back(phi, _solved(phi, error, lam))
+
+
+def _solved(phi: Array, y: Array, lam: float | Array) -> Array:
+    """(ΦΦᵀ + λI)⁻¹y, (..., t)."""
+    xp = array_namespace(phi, y)
+    if getattr(lam, "ndim", 0) == 0:
+        check(float(lam) > 0, "lam must be above 0", lam=lam)
+    eye = xp.eye(phi.shape[-2], dtype=phi.dtype, device=device(phi))
+    gram = xp.matmul(phi, xp.matrix_transpose(phi)) + lifted(lam, 2) * eye
+    return xp.linalg.solve(gram, y[..., None])[..., 0]
+
+
+def _pulled_back(phi: Array, coefficients: Array) -> Array:
+    """Φᵀ times coefficients (..., t), (..., M)."""
+    xp = array_namespace(phi)
+    return xp.matmul(xp.matrix_transpose(phi), coefficients[..., None])[..., 0]
+
+
+def exact_features(kernel: Kernel, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A factor (K, r) with factor · factorᵀ = k(points, points) to rounding.
+
+    On a finite domain it turns the weight-space posterior into the exact GP: `draw` with
+    phi = factor[history], lam = kernel.noise and M = r gives ω, and factor · ω is a draw of the
+    GP posterior at all K points. For one kernel with a single length scale, not a batch.
+    """
+    check(
+        getattr(kernel.lengthscale, "ndim", 0) == 0 and getattr(kernel.variance, "ndim", 0) == 0,
+        "exact features are for one kernel, not a batch",
+    )
+    values, vectors = np.linalg.eigh(covariance(kernel, points, points))
+    kept = values > 1e-14 * values[-1]
+    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+
+
+@dataclass(frozen=True)
+class PathwiseDraw:
+    """A drawn function: Σ_j c_j cos(s_j·x + b_j) + Σ_i v_i k(x, x_i), one per batch entry.
+
+    frequencies s (B, F, D), phases b (B, F), amplitudes c (B, F); points x_i (B, t, D) and
+    coefficients v (B, t), zero where there is no observation.
+    """
+
+    frequencies: Array
+    phases: Array
+    amplitudes: Array
+    points: Array
+    coefficients: Array
+    kernel: Kernel
+    _parts: tuple[Array, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        xp = array_namespace(self.frequencies)
+        z = self.kernel.scaled(self.points)
+        parts = (
+            xp.matrix_transpose(0.5 * self.frequencies),
+            0.5 * self.phases[:, None, :],
+            self.amplitudes[..., None],
+            xp.matrix_transpose(z),
+            0.5 * xp.vecdot(z, z)[:, None, :],
+            (lifted(self.kernel.variance, 1) * self.coefficients)[:, None, :],
+            self.kernel.scaled(z),
+        )
+        object.__setattr__(self, "_parts", parts)
+
+    def values(self, x: Array) -> Array:
+        """The function at x: (B, K, D) -> (B, K)."""
+        xp = array_namespace(x)
+        blocks = [self._values(x[:, i : i + BLOCK], xp) for i in range(0, x.shape[1], BLOCK)]
+        return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+
+    def _values(self, x: Array, xp: Any) -> Array:
+        frequencies, phases, amplitudes, points, half_square, v, _ = self._parts
+        angle = xp.matmul(x, frequencies)
+        angle += phases
+        wave = xp.matmul(cosine(angle, xp), amplitudes)
+        near = _bumps(self.kernel.scaled(x), points, half_square, xp)
+        return (wave + xp.matmul(near, v.mT))[..., 0]
+
+    def values_and_gradients(self, x: Array) -> tuple[Array, Array]:
+        """The function and its gradient at x: (B, K, D) -> (B, K) and (B, K, D)."""
+        xp = array_namespace(x)
+        frequencies, phases, amplitudes, points, half_square, v, pull = self._parts
+        angle = xp.matmul(x, frequencies)
+        angle += phases
+        cos, sin = cosine_and_sine(angle, xp)
+        wave = xp.matmul(cos, amplitudes)
+        sin *= amplitudes.mT
+        z = self.kernel.scaled(x)
+        near = _bumps(z, points, half_square, xp)
+        near *= v
+        bump = xp.sum(near, axis=-1, keepdims=True)
+        # ∇k(x, x_i) = k(x, x_i) (x_i − x)/ℓ²
+        gradient = xp.matmul(near, pull) - self.kernel.scaled(bump * z)
+        gradient -= xp.matmul(sin, self.frequencies)
+        return (wave + bump)[..., 0], gradient
+
+
+def _bumps(z: Array, points: Array, half_square: Array, xp: Any) -> Array:
+    """exp(−½‖z − z_i‖²), (B, K, t), by one matrix product: x and x_i in units of ℓ."""
+    exponent = xp.matmul(z, points)
+    exponent -= half_square
+    exponent -= 0.5 * xp.vecdot(z, z)[..., None]
+    return xp.exp(exponent)
+
+
+def pathwise_draw(
+    kernel: Kernel,
+    points: Array,
+    y: Array,
+    mask: Array,
+    frequencies: Array,
+    amplitudes: Array,
+    noise: Array,
+    scale: float | Array = 1.0,
+) -> PathwiseDraw:
+    """A draw from the GP posterior GP(μ, β²σ²) as a function of x.
+
+    points (B, t, D), y (B, t), mask (B, t) true where there is an observation (what stands
+    elsewhere must be finite, and changes nothing); frequencies (B, F, D), amplitudes (B, F, 2)
+    and noise (B, t) are standard normals; scale is β, a number or (B,). The prior draw is
+    f0 = sqrt(σ²/F) Σ_j (a_j cos s_j·x + a'_j sin s_j·x); the correction at the data is exact.
+    """
+    xp = array_namespace(points, y)
+    F = frequencies.shape[-2]
+    s = kernel.scaled(frequencies)
+    a, b = amplitudes[..., 0], amplitudes[..., 1]
+    # a cos θ + b sin θ = hypot(a, b) cos(θ − atan2(b, a)): one cosine in place of two
+    spread = lifted(scale * kernel.variance**0.5, 1) / F**0.5
+    c, phases = spread * xp.sqrt(a * a + b * b), -xp.atan2(b, a)
+    angle = xp.matmul(points, 0.5 * xp.matrix_transpose(s)) + 0.5 * phases[:, None, :]
+    seen = xp.matmul(cosine(angle, xp), c[..., None])[..., 0]
+    error = y - seen - lifted(scale * kernel.noise**0.5, 1) * noise
+    zero = xp.zeros_like(y)
+    both = xp.logical_and(mask[:, :, None], mask[:, None, :])
+    gram = xp.where(both, covariance(kernel, points, points), zero[..., None])
+    eye = xp.eye(y.shape[-1], dtype=y.dtype, device=device(y))
+    gram = gram + lifted(kernel.noise, 2) * eye
+    v = xp.linalg.solve(gram, xp.where(mask, error, zero)[..., None])[..., 0]
+    return PathwiseDraw(s, phases, c, points, v, kernel)
