@@ -1,0 +1,269 @@
+"""The durable record of what was released: append-only, hash-chained, written before sending.
+
+One SQLite file. Entry 0 holds the study's public constants; each later entry holds a round's
+event and the very vectors that are broadcast. Every entry's digest covers the one before it, so
+a changed or reordered entry shows. A chain cut at its end would still verify, so the newest
+digest is also kept beside the file, in `<ledger>.head`, and goes out with every broadcast.
+
+A round is committed, to disk, before its release can be read: a crash before the commit has
+sent nothing, a crash after it finds the same bytes again. Nothing of any single agent is here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sottovoce.errors import LedgerError
+from sottovoce.privacy.events import Event, from_dict, to_dict
+from sottovoce.privacy.release import Release
+
+_GENESIS = b"\0" * 32
+_SCHEMA = (
+    """CREATE TABLE entries (
+        seq INTEGER PRIMARY KEY,
+        round INTEGER UNIQUE,
+        header TEXT NOT NULL,
+        payload BLOB NOT NULL,
+        digest BLOB NOT NULL
+    )""",
+    """CREATE TRIGGER no_update BEFORE UPDATE ON entries
+        BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+    """CREATE TRIGGER no_delete BEFORE DELETE ON entries
+        BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END""",
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One committed round."""
+
+    round: int
+    release: Release
+    digest: str
+
+
+class Ledger:
+    """A study's ledger; creates it, or opens and verifies the one that is there.
+
+    `Ledger(None, study)` keeps the record in memory, for simulation.
+    """
+
+    def __init__(self, path: str | Path | None, study: Mapping[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        header = _canonical({"study": dict(study)})
+        new = not self._holds_something()
+        try:
+            self._db = sqlite3.connect(
+                ":memory:" if self.path is None else self.path, isolation_level=None
+            )
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"{self._name} cannot be opened: {error}") from error
+        try:
+            self._load(header, new)
+        except sqlite3.Error as error:
+            self.close()
+            raise LedgerError(f"{self._name} cannot be read as a ledger: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _load(self, header: str, new: bool) -> None:
+        self._db.execute("PRAGMA synchronous = EXTRA")  # a commit survives power loss
+        if new:
+            self._begin(header)
+        self._entries, self._digest, self._count, found = _verified(self._db)
+        if found != header:
+            raise LedgerError(
+                f"{self._name} belongs to another study: {_difference(found, header)}"
+            )
+        if not new:
+            self._compare_head()
+        self.write_head()
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All committed rounds, oldest first."""
+        return list(self._entries.values())
+
+    @property
+    def events(self) -> list[Event]:
+        """What was spent, oldest first."""
+        return [entry.release.event for entry in self._entries.values()]
+
+    @property
+    def head(self) -> str:
+        """The newest digest: whoever keeps it can tell later if the ledger was rolled back."""
+        return self._digest.hex()
+
+    def find(self, round_number: int) -> Entry | None:
+        """The round as it was committed, or None."""
+        return self._entries.get(round_number)
+
+    def append(self, round_number: int, release: Release) -> Entry:
+        """Commit a round to disk; only then may its release be sent."""
+        if round_number in self._entries:
+            raise LedgerError(f"round {round_number} is already in {self._name}")
+        vectors = np.ascontiguousarray(release.vectors, dtype="<f8")
+        header = _canonical({"event": to_dict(release.event), "shape": list(vectors.shape)})
+        payload = vectors.tobytes()
+        digest = _digest(self._digest, self._count, round_number, header, payload)
+        try:
+            with _transaction(self._db):
+                self._insert(self._count, round_number, header, payload, digest)
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(
+                f"round {round_number} could not be committed to {self._name}, so it is not sent: "
+                f"{error}"
+            ) from error
+        entry = Entry(round_number, Release(vectors, release.event), digest.hex())
+        self._entries[round_number] = entry
+        self._digest, self._count = digest, self._count + 1
+        self.write_head()
+        return entry
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @property
+    def _name(self) -> str:
+        return "the ledger in memory" if self.path is None else f"ledger {self.path}"
+
+    @property
+    def _head_path(self) -> Path | None:
+        return None if self.path is None else self.path.with_name(self.path.name + ".head")
+
+    def _holds_something(self) -> bool:
+        """Whether there is a record already; a record that lost its file is refused."""
+        if self.path is None or self._head_path is None:
+            return False
+        # zero bytes, no head: a start that was killed before its first commit
+        present = self.path.exists() and self.path.stat().st_size > 0
+        if not present and self._head_path.exists():
+            raise LedgerError(f"{self._name} is gone or empty, but {self._head_path} is there")
+        return present
+
+    def _begin(self, header: str) -> None:
+        # the schema and the first entry are one commit: a kill leaves both or neither
+        digest = _digest(_GENESIS, 0, None, header, b"")
+        with _transaction(self._db):
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+            self._insert(0, None, header, b"", digest)
+
+    def _insert(
+        self, seq: int, round_number: int | None, header: str, payload: bytes, digest: bytes
+    ) -> None:
+        self._db.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
+            (seq, round_number, header, payload, digest),
+        )
+
+    def _compare_head(self) -> None:
+        """Refuse a ledger that is shorter than, or different from, what its head remembers."""
+        head_path = self._head_path
+        if head_path is None or not head_path.exists():
+            if self._count == 1:  # killed between the first commit and its head
+                return
+            raise LedgerError(
+                f"{head_path} is missing: whether {self._name} is whole cannot be told"
+            )
+        try:
+            head = json.loads(head_path.read_text())
+            count, digest = int(head["entries"]), bytes.fromhex(head["digest"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise LedgerError(f"{head_path} is damaged: {error}") from error
+        if count > self._count:
+            raise LedgerError(
+                f"{self._name} was truncated: it has {self._count} entries, its head says {count}"
+            )
+        row = self._db.execute("SELECT digest FROM entries WHERE seq = ?", (count - 1,)).fetchone()
+        if row is None or row[0] != digest:
+            raise LedgerError(f"{self._name} and its head disagree: one of them was changed")
+
+    def write_head(self) -> None:
+        """Replace the head file as a whole, so that a kill leaves the old one or the new one."""
+        if self._head_path is None:
+            return
+        text = _canonical({"digest": self.head, "entries": self._count})
+        part = self._head_path.with_name(self._head_path.name + ".part")
+        try:
+            with part.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self._head_path)
+        except OSError as error:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise LedgerError(f"{self._head_path} could not be written: {error}") from error
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing; a second writer waits, then is refused."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:  # SQLite has rolled back by itself when the disk is full
+            db.execute("ROLLBACK")
+        raise
+
+
+def _verified(db: sqlite3.Connection) -> tuple[dict[int, Entry], bytes, int, str]:
+    """Read every entry and check the chain: (rounds, newest digest, entries, study header)."""
+    if db.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
+        raise sqlite3.DatabaseError("the file is damaged")
+    entries: dict[int, Entry] = {}
+    previous, study, count = _GENESIS, "", 0
+    rows = db.execute("SELECT seq, round, header, payload, digest FROM entries ORDER BY seq")
+    for seq, round_number, header, payload, digest in rows:
+        if seq != count or digest != _digest(previous, seq, round_number, header, payload):
+            raise LedgerError(f"ledger entry {count} was tampered with: its digest does not fit")
+        if seq == 0:
+            study = header
+        else:
+            content = json.loads(header)
+            vectors = np.frombuffer(payload, dtype="<f8").reshape(content["shape"])
+            release = Release(vectors, from_dict(content["event"]))
+            entries[round_number] = Entry(round_number, release, digest.hex())
+        previous, count = digest, count + 1
+    if count == 0:
+        raise LedgerError("the ledger has no entries, not even its first")
+    return entries, previous, count, study
+
+
+def _digest(
+    previous: bytes, seq: int, round_number: int | None, header: str, payload: bytes
+) -> bytes:
+    """SHA-256 over the chain so far and this entry, each part with its length."""
+    digest = hashlib.sha256(previous)
+    for part in (str(seq).encode(), str(round_number).encode(), header.encode(), payload):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.digest()
+
+
+def _canonical(content: Mapping[str, Any]) -> str:
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _difference(found: str, wanted: str) -> str:
+    """The first public constant in which two studies differ."""
+    ours, theirs = json.loads(wanted)["study"], json.loads(found).get("study", {})
+    for key in sorted(set(ours) | set(theirs)):
+        if ours.get(key) != theirs.get(key):
+            return f"{key} is {theirs.get(key)!r} there and {ours.get(key)!r} here"
+    return "its first entry is not a study"
