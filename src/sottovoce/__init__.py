@@ -1,0 +1,63 @@
+"""Differentially private federated Bayesian optimization: tune together, show nothing."""
+
+__version__ = "0.1.0"
+
+from sottovoce.agent import Agent
+from sottovoce.belief import Belief
+from sottovoce.errors import SottovoceError
+from sottovoce.kernel import Kernel
+from sottovoce.messages import Broadcast, Message
+from sottovoce.methods import (
+    CONTROL,
+    DP_FTS,
+    DP_FTS_DE,
+    FTS,
+    FTS_DE,
+    FTS_SERVER,
+    METHODS,
+    TS,
+    Method,
+    for_real_world,
+)
+from sottovoce.privacy import Budget, Mechanism, epsilon, every_epsilon, noise_for, paper_delta
+from sottovoce.regions import Weights
+from sottovoce.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.server import Server
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+__all__ = [
+    "CONTROL",
+    "DP_FTS",
+    "DP_FTS_DE",
+    "FTS",
+    "FTS_DE",
+    "FTS_SERVER",
+    "METHODS",
+    "TS",
+    "Agent",
+    "Belief",
+    "Broadcast",
+    "Budget",
+    "Category",
+    "Exploration",
+    "Float",
+    "Integer",
+    "Kernel",
+    "Mechanism",
+    "Message",
+    "Method",
+    "OwnBelief",
+    "Server",
+    "SottovoceError",
+    "Space",
+    "Speaking",
+    "Study",
+    "Weights",
+    "__version__",
+    "epsilon",
+    "every_epsilon",
+    "for_real_world",
+    "noise_for",
+    "paper_delta",
+]

@@ -1,0 +1,45 @@
+"""How an agent models its own objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sottovoce.errors import check
+from sottovoce.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Belief:
+    """How an agent models its own objective.
+
+    kernel: fixed, or None: fitted by marginal likelihood, anew after every `refit` values.
+    standardise: model values with mean 0 and variance 1, or as they come (the paper's way).
+    """
+
+    kernel: Kernel | None = None
+    refit: int = 5
+    standardise: bool = True
+
+    def __post_init__(self) -> None:
+        check(self.refit >= 1, "refit must be at least 1", refit=self.refit)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, for comparing a saved belief with another."""
+        kernel = None if self.kernel is None else kernel_to_list(self.kernel)
+        return {"kernel": kernel, "refit": self.refit, "standardise": self.standardise}
+
+
+def kernel_to_list(kernel: Kernel) -> list[Any]:
+    """A kernel, or a batch of them, as plain data."""
+    parts = (kernel.lengthscale, kernel.variance, kernel.noise)
+    return [np.asarray(part).tolist() for part in parts]
+
+
+def kernel_from_list(parts: list[Any]) -> Kernel:
+    """The kernel that `kernel_to_list` wrote."""
+    arrays = [np.asarray(part, dtype=float) for part in parts]
+    check(len(arrays) == 3 and all(np.all(a > 0) for a in arrays), "a kernel has 3 sizes above 0")
+    return Kernel(*(float(part) if part.ndim == 0 else part for part in arrays))

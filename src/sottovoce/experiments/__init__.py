@@ -1,0 +1,23 @@
+"""Configs and the runner that turns them into results on disk."""
+
+from sottovoce.experiments.config import RunConfig, config_from, config_from_toml
+from sottovoce.experiments.runner import (
+    RunResult,
+    planned_events,
+    run_all,
+    run_and_save,
+    run_one,
+    summarise,
+)
+
+__all__ = [
+    "RunConfig",
+    "RunResult",
+    "config_from",
+    "config_from_toml",
+    "planned_events",
+    "run_all",
+    "run_and_save",
+    "run_one",
+    "summarise",
+]

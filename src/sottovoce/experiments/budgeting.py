@@ -1,0 +1,96 @@
+"""Answers for someone planning a study: what ε a noise gives, what noise an ε needs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from sottovoce.errors import InvalidInput, check
+from sottovoce.privacy.accountant import ACCOUNTANTS, epsilon, every_epsilon
+from sottovoce.privacy.budget import noise_for, paper_delta
+from sottovoce.privacy.events import SubsampledGaussian, adjacency
+from sottovoce.privacy.release import Mechanism
+
+STRICTER = (1e-5, 1e-6)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study as a privacy officer sees it."""
+
+    agents: int
+    rounds: int
+    participation: float
+    delta: float | None = None  # None: N^(−1.1)
+    sampling: str = "poisson"
+
+    def __post_init__(self) -> None:
+        check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
+        check(self.rounds >= 1, "rounds must be at least 1", rounds=self.rounds)
+        check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
+        _ = self.event(1.0), self.resolved_delta
+
+    @property
+    def resolved_delta(self) -> float:
+        """δ as given, or the paper's."""
+        return paper_delta(self.agents) if self.delta is None else self.delta
+
+    def event(self, noise: float) -> SubsampledGaussian:
+        """One round at noise multiplier z."""
+        sampling = cast(Literal["poisson", "fixed"], self.sampling)
+        check(0 < noise < math.inf, "z must be finite and above 0", z=noise)
+        mechanism = Mechanism(participation=self.participation, noise=noise, sampling=sampling)
+        return cast(SubsampledGaussian, mechanism.event(self.agents, "plan"))
+
+
+def answer(
+    plan: Plan, *, noise: float | None, epsilon: float | None, accountant: str
+) -> dict[str, Any]:
+    """ε by each accountant asked for, at the noise given or at the noise that ε needs."""
+    if (noise is None) == (epsilon is None):
+        raise InvalidInput("give either a noise z or a target epsilon, not both and not neither")
+    if accountant not in (*ACCOUNTANTS, "all"):
+        known = ", ".join((*ACCOUNTANTS, "all"))
+        raise InvalidInput(f"accountant must be one of {known}, got {accountant!r}")
+    if noise is None:
+        noise = noise_for(
+            cast(float, epsilon),
+            plan.resolved_delta,
+            plan.event(1.0),
+            plan.rounds,
+            _guide(plan, accountant),
+        )
+    return {
+        "epsilon": _epsilons(plan, noise, accountant),
+        "noise": noise,
+        "delta": plan.resolved_delta,
+        "agents": plan.agents,
+        "rounds": plan.rounds,
+        "participation": plan.event(noise).participation,
+        "sampling": plan.sampling,
+        "adjacency": adjacency([plan.event(noise)]),
+    }
+
+
+def costs_of_stricter_delta(plan: Plan, result: dict[str, Any]) -> tuple[str, dict[float, float]]:
+    """(accountant, δ → ε): what the same noise costs at δ below the one used."""
+    name = _guide(plan, "all")
+    events = [plan.event(result["noise"])] * plan.rounds
+    return name, {d: epsilon(events, d, name) for d in STRICTER if d < result["delta"]}
+
+
+def _guide(plan: Plan, accountant: str) -> str:
+    """The accountant a noise is chosen by: the one asked for, or the tightest sound one."""
+    if accountant != "all":
+        return accountant
+    return "rdp" if plan.event(1.0).sampling == "fixed" else "pld"
+
+
+def _epsilons(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
+    events = [plan.event(noise)] * plan.rounds
+    if accountant == "all":
+        found = every_epsilon(events, plan.resolved_delta)
+    else:
+        found = {accountant: epsilon(events, plan.resolved_delta, accountant)}
+    return {name: value if math.isfinite(value) else None for name, value in found.items()}

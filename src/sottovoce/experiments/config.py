@@ -1,0 +1,110 @@
+"""One run's parameters, from the command line or a TOML file, and the study they make."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.methods import Method, method_named
+from sottovoce.privacy.budget import paper_delta
+from sottovoce.privacy.release import Mechanism
+from sottovoce.problems import problem_named
+from sottovoce.study import Study
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """What to run. None leaves the method's own value."""
+
+    problem: str = "synthetic"
+    method: str = "dp-fts-de"
+    agents: int = 200
+    rounds: int = 40
+    runs: int = 5
+    seed: int = 0
+    delta: float | None = None  # None: N^(−1.1), the paper's
+    regions: int | None = None
+    features: int | None = None
+    clip: float | None = None
+    participation: float | None = None
+    noise: float | None = None
+    sampling: str | None = None
+    sensitivity: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("agents", "rounds", "runs", "seed", "regions", "features"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            check(value is None or whole, f"{name} must be a whole number", **{name: value})
+        for name in ("delta", "clip", "participation", "noise"):
+            value = getattr(self, name)
+            real = isinstance(value, (int, float)) and not isinstance(value, bool)
+            check(value is None or real, f"{name} must be a number", **{name: value})
+        check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
+        check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
+        check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
+        _ = (
+            self.study(),
+            self.resolved_delta(),
+        )  # whatever else is wrong, it is said before anything runs
+
+    def resolved_method(self) -> Method:
+        """The named method with this config's changes."""
+        method = method_named(self.method)
+        changes: dict[str, Any] = {}
+        if self.regions is not None:
+            changes["regions"] = self.regions
+        if self.features is not None:
+            changes["features"] = self.features
+        names = [field.name for field in fields(Mechanism)]
+        mechanism = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        if mechanism and method.mechanism is None:
+            raise InvalidInput(
+                f"method {method.name!r} protects nothing, so it takes no {', '.join(mechanism)}"
+            )
+        if method.mechanism is not None:
+            changes["mechanism"] = replace(method.mechanism, **mechanism)
+        return replace(method, **changes)
+
+    def study(self) -> Study:
+        """The study to simulate."""
+        space = problem_named(self.problem).setting.space
+        return Study(space, self.resolved_method(), self.agents, self.rounds)
+
+    def resolved_delta(self) -> float:
+        """δ as given, or the paper's."""
+        return paper_delta(self.agents) if self.delta is None else self.delta
+
+    def to_dict(self) -> dict[str, Any]:
+        """All parameters."""
+        return asdict(self)
+
+
+def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:
+    """A config from a mapping; an unknown key is named, with the nearest known one."""
+    known = [field.name for field in fields(RunConfig)]
+    for key in data:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
+            raise InvalidInput(f"{origin} has an unknown key {key!r}{hint}")
+    for key in ("problem", "method", "sampling", "sensitivity"):
+        if key in data and not isinstance(data[key], str):
+            raise InvalidInput(f"{origin}: {key} must be a word, got {data[key]!r}")
+    return RunConfig(**data)
+
+
+def config_from_toml(path: str | Path) -> RunConfig:
+    """The config in a TOML file."""
+    try:
+        data = tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    return config_from(data, str(path))

@@ -1,0 +1,37 @@
+"""The demonstration: does hearing the others, in private, beat going alone?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sottovoce.experiments.config import RunConfig
+from sottovoce.experiments.runner import Watcher, run_all, summarise
+
+MILESTONES = (5, 10, 20, 40)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One method of the demonstration."""
+
+    label: str
+    config: RunConfig
+
+
+def demo_curves(runs: int, seed: int) -> list[Curve]:
+    """TS, DP-FTS-DE with the paper's q = .5, z = 1, P = 2, S = 11, and its noise-only control."""
+    mechanism: dict[str, Any] = {"clip": 11.0, "participation": 0.5, "noise": 1.0, "regions": 2}
+    return [
+        Curve("TS: alone", RunConfig(method="ts", runs=runs, seed=seed)),
+        Curve("DP-FTS-DE: in private", RunConfig(runs=runs, seed=seed, **mechanism)),
+        Curve(
+            "control: noise only",
+            RunConfig(method="control", runs=runs, seed=seed, **mechanism),
+        ),
+    ]
+
+
+def run_curve(curve: Curve, watcher: Watcher | None = None) -> dict[str, Any]:
+    """The summary of one method."""
+    return summarise(curve.config, run_all(curve.config, watcher=watcher))

@@ -1,0 +1,176 @@
+"""An agent's moves, for any batch of agents at once: what it says, and what it tries next.
+
+`Agent` calls these with a batch of one, the simulator with all agents of a run; neither has
+mathematics of its own. Random draws come in as arguments.
+
+Symbols: B batch (agents), t observations, D dimensions, M shared features, P regions, K points
+of a finite space or random candidates, r rank of the exact features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from array_api_compat import device
+from numpy.typing import NDArray
+
+from sottovoce import posterior
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.errors import check
+from sottovoce.features import Features
+from sottovoce.kernel import Kernel
+from sottovoce.maximise import RegionalDraw, over_boxes, over_points
+from sottovoce.regions import Regions
+from sottovoce.space import Space
+
+
+@dataclass(frozen=True)
+class History:
+    """What B agents have seen: points (B, t, D) in the cube, values (B, t), mask (B, t).
+
+    On a finite space `index` (B, t) says which of its points each one is.
+    """
+
+    points: Array
+    values: Array
+    mask: Array
+    index: Array | None = None
+
+
+def starting_tries(space: Space) -> int:
+    """How many uniforms `starting_points` needs for a point: one, unless snapping may move it.
+
+    A discrete value owns at least half of a try's cell inside the region it lies in, so that all
+    of the tries fail with a probability below 2⁻⁶⁴.
+    """
+    return 1 if space.finite or space.continuous else 64
+
+
+def starting_points(
+    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Uniform points of the space, (B, s, D), each in the box of its agent.
+
+    boxes (B,); u (B, s, tries, D) uniforms in the cube.
+    """
+    if space.finite:
+        return _starting_rows(space, regions, boxes, u[:, :, 0, 0])
+    low, high = (corner[boxes][:, None, None, :] for corner in (regions.lower, regions.upper))
+    places = np.asarray(space.snap(low + (high - low) * u))
+    inside = regions.index(places) == boxes[:, None, None]
+    check(bool(np.all(np.any(inside, axis=-1))), "each region must hold a point of the space")
+    first = np.argmax(inside, axis=-1)[..., None, None]
+    return np.take_along_axis(places, first, axis=2)[:, :, 0, :]
+
+
+def _starting_rows(
+    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    points = space.points()
+    box_of_point = regions.index(points)
+    chosen = np.empty((*u.shape, space.dims))
+    for box in np.unique(boxes):
+        inside = points[box_of_point == box]
+        check(len(inside) > 0, "each region must hold a point of the space", region=int(box))
+        chosen[boxes == box] = inside[(u[boxes == box] * len(inside)).astype(np.int64)]
+    return chosen
+
+
+def standardised(values: Array, mask: Array) -> Array:
+    """Each agent's values with mean 0 and variance 1 over its own history; zero elsewhere."""
+    xp = array_namespace(values)
+    count = xp.sum(xp.astype(mask, values.dtype), axis=-1, keepdims=True)
+    count = xp.where(count > 0, count, xp.ones_like(count))
+    kept = xp.where(mask, values, xp.zeros_like(values))
+    centre = xp.sum(kept, axis=-1, keepdims=True) / count
+    apart = xp.where(mask, values - centre, xp.zeros_like(values))
+    spread = xp.sqrt(xp.sum(apart * apart, axis=-1, keepdims=True) / count)
+    return apart / xp.where(spread > 0, spread, xp.ones_like(spread))
+
+
+def due_fits(initial: int, every: int, fitted_at: int, told: int) -> range:
+    """The history lengths at which a kernel is to be fitted, since the last such length.
+
+    They do not depend on when the kernel is needed, so nor does the kernel.
+    """
+    first = initial if fitted_at < initial else fitted_at + every
+    return range(first, told + 1, every)
+
+
+def message(rows: Array, values: Array, regularisation: float, prior: Array, noise: Array) -> Array:
+    """ω ~ N(ν, λΣ⁻¹), (B, M): rows (B, t, M) are φ at the history, zero where there is none."""
+    return posterior.draw(rows, values, regularisation, prior, noise)
+
+
+@lru_cache(maxsize=4)
+def exact_table(kernel: Kernel, space: Space) -> NDArray[np.float64]:
+    """The exact features of a finite space under one kernel, (K, r); a second's work, kept."""
+    return posterior.exact_features(kernel, space.points())
+
+
+def own_point(
+    table: Array, kernel: Kernel, history: History, prior: Array, noise: Array, scale: float
+) -> Array:
+    """Index of the best point of a finite space under an exact draw of each agent's belief.
+
+    table (K, r) are the exact features of the space; prior (B, r), noise (B, t) normals.
+    """
+    xp = array_namespace(table)
+    rows = masked_rows(table, history)
+    weights = posterior.draw(rows, history.values, kernel.noise, prior, noise, scale)
+    return over_points(xp.matmul(weights, table.T))
+
+
+def masked_rows(table: Array, history: History) -> Array:
+    """The rows of a table over the points of a finite space, at each history: (B, t, columns)."""
+    xp = array_namespace(table)
+    shape = history.mask.shape
+    rows = xp.take(table, xp.reshape(history.index, (-1,)), axis=0)
+    rows = xp.reshape(rows, (*shape, table.shape[1]))
+    return xp.where(history.mask[..., None], rows, xp.zeros_like(rows))
+
+
+def shared_point(table: Array, box_of_point: Array, vectors: Array) -> Array:
+    """Index of the best point of a finite space under broadcasts: vectors (B, P, M) -> (B,).
+
+    table (K, M) is φ at the points; box_of_point (K,) the region each lies in.
+    """
+    xp = array_namespace(table)
+    values = xp.matmul(vectors, table.T)
+    boxes = xp.arange(vectors.shape[1], device=device(table))
+    own = (box_of_point[None, :] == boxes[:, None])[None, :, :]
+    return over_points(xp.sum(xp.where(own, values, xp.zeros_like(values)), axis=1))
+
+
+@dataclass(frozen=True)
+class PathDraws:
+    """The standard normals and the uniform candidates of one pathwise Thompson step."""
+
+    frequencies: Array  # (B, F, D)
+    amplitudes: Array  # (B, F, 2)
+    noise: Array  # (B, t)
+    candidates: Array  # (B, K, D), uniform in the cube
+
+
+def own_place(
+    kernel: Kernel, history: History, draws: PathDraws, everywhere: Regions, scale: float
+) -> Array:
+    """The maximiser, (B, D), of a pathwise draw of each agent's belief over the whole cube."""
+    drawn = posterior.pathwise_draw(
+        kernel,
+        history.points,
+        history.values,
+        history.mask,
+        draws.frequencies,
+        draws.amplitudes,
+        draws.noise,
+        scale,
+    )
+    return over_boxes(drawn, draws.candidates, everywhere)[0]
+
+
+def shared_place(features: Features, regions: Regions, vectors: Array, candidates: Array) -> Array:
+    """The maximiser, (B, D), of φ(x)ᵀω^(i[x]) over all boxes: vectors (B, P, M)."""
+    return over_boxes(RegionalDraw(features, regions, vectors), candidates, regions)[0]

@@ -1,0 +1,201 @@
+"""The server's part: open a round, collect vectors, close it with one release, send that to all.
+
+A `Server` counts every agent that has not sent a valid vector as zero, draws who is in the sum
+itself and in secret, and commits the release to its ledger before anyone can read it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.arrays import Array
+from sottovoce.errors import (
+    DuplicateMessage,
+    InvalidInput,
+    ProtocolError,
+    RejectedVector,
+    SimulationOnly,
+    StudyMismatch,
+    UnknownAgent,
+    WrongRound,
+)
+from sottovoce.messages import Broadcast, Message
+from sottovoce.privacy.accountant import epsilon
+from sottovoce.privacy.budget import Budget
+from sottovoce.privacy.events import DataFree, Event, NonPrivate
+from sottovoce.privacy.ledger import Ledger
+from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
+from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
+from sottovoce.study import Study
+
+
+def aggregate(study: Study, round_number: int, vectors: Array, source: Source) -> Release:
+    """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent."""
+    method = study.method
+    if method.exchange == "peer":
+        return Release(np.asarray(vectors, dtype=np.float64), NonPrivate(source.label))
+    weights = study.weights(round_number)
+    if method.mechanism is None:
+        return unprotected(vectors, weights, source.label)
+    if method.control:
+        return noise_only(weights, method.features, method.mechanism, source)
+    return release(vectors, weights, method.mechanism, source)
+
+
+def planned_event(study: Study, source: str) -> Event:
+    """What each of the study's releases will spend."""
+    method = study.method
+    if method.exchange == "none" or method.control:
+        return DataFree(source)
+    if method.mechanism is None:
+        return NonPrivate(source)
+    return method.mechanism.event(study.agents, source)
+
+
+class Server:
+    """One federation's server.
+
+    A real one needs a ledger on disk and a budget, and takes no seeded randomness. For
+    simulation there is `Server.simulation(study, seed)`.
+    """
+
+    def __init__(
+        self,
+        study: Study,
+        ledger: str | Path,
+        budget: Budget,
+        source: Source | None = None,
+    ) -> None:
+        _check_served(study)
+        source = SystemEntropy() if source is None else source
+        if source.simulation:
+            raise SimulationOnly(
+                f"a server that is not a simulation takes no seeded randomness, got {source.label}"
+            )
+        self._start(study, source, budget, Ledger(ledger, study.to_dict()))
+
+    @classmethod
+    def simulation(
+        cls,
+        study: Study,
+        seed: int,
+        ledger: str | Path | None = None,
+        budget: Budget | None = None,
+    ) -> Server:
+        """A server whose noise can be repeated, hence protects nobody."""
+        _check_served(study)
+        server = cls.__new__(cls)
+        constants = {**study.to_dict(), "simulation": True}
+        server._start(study, Seeded(seed), budget, Ledger(ledger, constants))
+        return server
+
+    def _start(self, study: Study, source: Source, budget: Budget | None, ledger: Ledger) -> None:
+        self.study = study
+        self.budget = budget
+        self._source = source
+        self._ledger = ledger
+        self._inbox: dict[int, NDArray[np.float64]] = {}
+        self._open: int | None = None
+
+    @property
+    def events(self) -> list[Event]:
+        """What has been released so far."""
+        return self._ledger.events
+
+    def spent(self, delta: float, accountant: str = "pld") -> float:
+        """ε(δ) of everything released so far."""
+        return epsilon(self.events, delta, accountant)
+
+    def next_round(self) -> int | None:
+        """The round that `open_round` would open; None when the study is over."""
+        done = self._ledger.entries
+        first = done[-1].round + 1 if done else 0
+        speaking = self.study.method.speaking
+        return next((r for r in range(first, self.study.rounds) if speaking.speaks(r)), None)
+
+    def open_round(self) -> int:
+        """Begin the next round that speaks and return its number.
+
+        Refused, before anyone sends anything, when its release would break the budget.
+        """
+        if self._open is not None:
+            raise ProtocolError(f"round {self._open} is still open")
+        number = self.next_round()
+        if number is None:
+            raise ProtocolError(f"the study is over: all its {self.study.rounds} rounds are done")
+        if self.budget is not None:
+            self.budget.allow(self.events, planned_event(self.study, self._source.label))
+        self._open = number
+        self._inbox = {}
+        return number
+
+    def submit(self, message: Message) -> None:
+        """Take an agent's vector. A refused one changes nothing: its sender stays absent."""
+        if message.study != self.study.fingerprint:
+            raise StudyMismatch(
+                f"agent {message.agent} holds other public constants: its study is "
+                f"{message.study[:12]}, this one {self.study.fingerprint[:12]}"
+            )
+        if self._open is None or message.round != self._open:
+            open_now = "no round is open" if self._open is None else f"round {self._open} is open"
+            raise WrongRound(f"{open_now}, got a message for round {message.round}")
+        known = isinstance(message.agent, int) and 0 <= message.agent < self.study.agents
+        if not known:
+            raise UnknownAgent(
+                f"agents are numbered 0 to {self.study.agents - 1}, got {message.agent!r}"
+            )
+        if message.agent in self._inbox:
+            raise DuplicateMessage(f"agent {message.agent} has already spoken in this round")
+        self._inbox[message.agent] = _accepted(message.vector, self.study.method.features)
+
+    def close_round(self) -> Broadcast:
+        """Release the round: coins, clip, sum, noise, ledger, and only then the broadcast."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        if self._ledger.find(self._open) is None:
+            vectors = np.zeros((self.study.agents, self.study.method.features))
+            for agent, vector in self._inbox.items():
+                vectors[agent] = vector
+            published = aggregate(self.study, self._open, vectors, self._source)
+            self._ledger.append(self._open, published)
+        else:  # committed in an earlier call that could not write the head
+            self._ledger.write_head()
+        number, self._open, self._inbox = self._open, None, {}
+        return self.broadcast(number)
+
+    def broadcast(self, round_number: int) -> Broadcast:
+        """A closed round as it was committed: the same bytes, however often it is asked for."""
+        entry = self._ledger.find(round_number)
+        if entry is None:
+            raise WrongRound(f"round {round_number} has not been released")
+        return Broadcast(self.study.fingerprint, entry.round, entry.release.vectors, entry.digest)
+
+    def close(self) -> None:
+        """Let go of the ledger."""
+        self._ledger.close()
+
+
+def _check_served(study: Study) -> None:
+    if study.method.exchange == "none":
+        raise InvalidInput(f"method {study.method.name!r} has no server: its agents go alone")
+
+
+def _accepted(vector: object, features: int) -> NDArray[np.float64]:
+    """The vector as doubles, or RejectedVector saying what must hold."""
+    if not isinstance(vector, np.ndarray) or vector.dtype.kind != "f":
+        kind = getattr(vector, "dtype", type(vector).__name__)
+        raise RejectedVector(f"a vector must be an array of real numbers, got {kind}")
+    if vector.shape != (features,):
+        raise RejectedVector(f"a vector must have shape ({features},), got {vector.shape}")
+    values = vector.astype(np.float64)
+    if not np.all(np.isfinite(values)):
+        raise RejectedVector("a vector must be finite, got NaN or infinity")
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest > LARGEST:
+        raise RejectedVector(f"entries must not exceed {LARGEST:g}, got {largest:.3g}")
+    if largest == 0.0:
+        raise RejectedVector("a vector must not be all zero: silence is how to say nothing")
+    return values

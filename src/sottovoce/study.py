@@ -1,0 +1,105 @@
+"""The public constants of one federation. Every party holds the same, and can prove it.
+
+Symbols: N agents, P regions, M features, D dimensions, T rounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import check
+from sottovoce.features import Features, shared_features
+from sottovoce.methods import Method
+from sottovoce.regions import Regions, assigned, equal_boxes
+from sottovoce.space import Space
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is searched, how, by how many, for how long; and the seed of the shared features."""
+
+    space: Space
+    method: Method
+    agents: int
+    rounds: int
+    feature_seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("agents", "rounds"):
+            count = getattr(self, name)
+            whole = isinstance(count, int) and not isinstance(count, bool)
+            check(whole and count >= 1, f"{name} must be a whole number above 0", **{name: count})
+        check(
+            self.method.exchange != "peer" or self.agents >= 2,
+            "learning from another agent needs at least 2 agents",
+            agents=self.agents,
+        )
+        check(
+            isinstance(self.feature_seed, int) and self.feature_seed >= 0,
+            "feature_seed must be a whole number of at least 0",
+            feature_seed=self.feature_seed,
+        )
+        _ = self.assignment, self.regions  # P ≤ N, and a space that can be cut, said at once
+
+    @cached_property
+    def regions(self) -> Regions:
+        """The P boxes."""
+        return equal_boxes(self.method.regions, self.space.dims, self.space.splittable)
+
+    @cached_property
+    def assignment(self) -> NDArray[np.int64]:
+        """The region each agent explores at first, (N,)."""
+        return assigned(self.agents, self.method.regions)
+
+    @cached_property
+    def features(self) -> Features:
+        """φ, the same for every agent."""
+        return shared_features(
+            self.feature_seed, self.method.features, self.space.dims, self.method.lengthscale
+        )
+
+    @property
+    def start(self) -> tuple[Regions, NDArray[np.int64]]:
+        """Where initial points come from: boxes, and each agent's, (N,)."""
+        if self.method.local_start:
+            return self.regions, self.assignment
+        return Regions((1,) * self.space.dims), np.zeros(self.agents, dtype=np.int64)
+
+    def weights(self, round_number: int) -> NDArray[np.float64]:
+        """φ_n^(i) of a round, (P, N)."""
+        return self.method.weights(round_number, self.assignment, self.method.regions)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data that JSON can hold."""
+        method: dict[str, Any] = plain(asdict(self.method))
+        return {
+            "agents": self.agents,
+            "feature_seed": self.feature_seed,
+            "method": method,
+            "rounds": self.rounds,
+            "schema": 1,
+            "space": self.space.to_dict(),
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the constants: equal exactly when two parties agree on all of them."""
+        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def plain(data: Any) -> Any:
+    """The same data for JSON, which lacks infinity; 11 and 11.0 become the same constant."""
+    if isinstance(data, dict):
+        return {key: plain(value) for key, value in data.items()}
+    if isinstance(data, float) and math.isinf(data):
+        return "infinite"
+    return int(data) if isinstance(data, float) and data.is_integer() else data
