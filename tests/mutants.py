@@ -1,0 +1,244 @@
+"""Breaks the privacy code on purpose, one line at a time, and sees that the tests notice.
+
+    python tests/mutants.py
+
+Each mutant is a copy of the package with one replacement; the privacy tests must fail on it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TESTS = (
+    "tests/unit/privacy",
+    "tests/contract/test_accountants.py",
+    "tests/property/test_privacy.py",
+)
+SERVED = ("tests/unit/test_server.py", "tests/endtoend/test_kill.py")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is broken, where, and how."""
+
+    what: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...] = TESTS
+
+
+RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
+LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
+
+MUTANTS = [
+    Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
+    Mutant(
+        "clip to S, not S/√P",
+        RELEASE,
+        "mechanism.clip / math.sqrt(regions)\n    shares",
+        "mechanism.clip\n    shares",
+    ),
+    Mutant(
+        "NaN let through", RELEASE, "xp.where(usable, vectors, xp.zeros_like(vectors))", "vectors"
+    ),
+    Mutant(
+        "no division by q", RELEASE, "weights * chosen / mechanism.rate(agents)", "weights * chosen"
+    ),
+    Mutant(
+        "divided by the head count",
+        RELEASE,
+        "weights * chosen / mechanism.rate(agents)",
+        "weights * chosen / max(chosen.mean(), 1e-9)",
+    ),
+    Mutant(
+        "half the noise",
+        RELEASE,
+        "float(mechanism.noise * sensitivity",
+        "float(0.5 * mechanism.noise * sensitivity",
+    ),
+    Mutant(
+        "noise 3 % short",
+        RELEASE,
+        "float(mechanism.noise * sensitivity",
+        "float(0.97 * mechanism.noise * sensitivity",
+    ),
+    Mutant(
+        "noise not divided by q",
+        RELEASE,
+        "largest * mechanism.clip / mechanism.rate(agents)",
+        "largest * mechanism.clip",
+    ),
+    Mutant(
+        "mean weight for the largest",
+        RELEASE,
+        "largest = float(np.max(weights))",
+        "largest = float(np.mean(weights))",
+    ),
+    Mutant(
+        "tight bound too tight",
+        RELEASE,
+        "np.linalg.norm(weights, axis=0)",
+        "np.max(weights, axis=0)",
+    ),
+    Mutant(
+        "no sampling",
+        RELEASE,
+        "chosen = sample(agents, mechanism, source)",
+        "chosen = np.ones(agents, dtype=np.bool_)",
+    ),
+    Mutant(
+        "sampling with the wrong rate",
+        RELEASE,
+        "source.coins(agents, mechanism.participation)",
+        "source.coins(agents, mechanism.participation**2)",
+    ),
+    Mutant(
+        "same noise for each region",
+        NOISE,
+        "standard_normal(values.shape)\n",
+        "standard_normal(values.shape[-1])\n",
+    ),
+    Mutant("noise drawn too narrow from the system", NOISE, "scale=scale)", "scale=0.9 * scale)"),
+    Mutant("coins biased", NOISE, "< probability * 2.0**53", "< 0.9 * probability * 2.0**53"),
+    Mutant(
+        "event claims more noise",
+        RELEASE,
+        "SubsampledGaussian(self.noise, rate",
+        "SubsampledGaussian(2 * self.noise, rate",
+    ),
+    Mutant(
+        "event forgets the sampling rate",
+        RELEASE,
+        "SubsampledGaussian(self.noise, rate",
+        "SubsampledGaussian(self.noise, self.participation",
+    ),
+    Mutant(
+        "no noise counted as private",
+        RELEASE,
+        "return NonPrivate(source)\n",
+        "return DataFree(source)\n",
+    ),
+    Mutant(
+        "count forgotten in moments",
+        ACCOUNTANT,
+        "total += count * _log_moments",
+        "total += _log_moments",
+    ),
+    Mutant(
+        "count forgotten in pld",
+        ACCOUNTANT,
+        "max(1.0, widest / 25))\n    for event, count in groups:",
+        "max(1.0, widest / 25))\n    for event, count in ((e, 1) for e, _ in groups):",
+    ),
+    Mutant("replacement not doubled", ACCOUNTANT, "event.noise / 2", "event.noise"),
+    Mutant(
+        "fixed samples counted as Poisson",
+        ACCOUNTANT,
+        'if event.sampling == "poisson":\n',
+        "if event.sampling:\n",
+    ),
+    Mutant(
+        "non-private taken as free",
+        ACCOUNTANT,
+        "return math.inf\n    return ACCOUNTANTS",
+        "return 0.0\n    return ACCOUNTANTS",
+    ),
+    Mutant(
+        "guard looks only at the past",
+        BUDGET,
+        "after = self.spent(whole)",
+        "after = self.spent(list(events))",
+    ),
+    Mutant(
+        "noise rounded down",
+        BUDGET,
+        "math.ceil(z * 10.0**places - 1e-9)",
+        "math.floor(z * 10.0**places * 0.9999)",
+    ),
+    Mutant(
+        "chain not checked",
+        LEDGER,
+        "or digest != _digest(previous, seq, round_number, header, payload)",
+        "",
+    ),
+    Mutant("truncation not noticed", LEDGER, "if count > self._count:", "if False:"),
+    Mutant("payload outside the digest", LEDGER, "header.encode(), payload)", "header.encode())"),
+    Mutant(
+        "round may be written twice",
+        LEDGER,
+        "if round_number in self._entries:",
+        "if False:",
+        TESTS,
+    ),
+    Mutant(
+        "sent before it is committed",
+        "server.py",
+        "            self._ledger.append(self._open, published)\n",
+        "            self._sent = published\n",
+        SERVED,
+    ),
+    Mutant(
+        "fresh noise on re-sending",
+        "server.py",
+        "entry.round, entry.release.vectors,",
+        "entry.round, entry.release.vectors + np.random.default_rng().random(),",
+        SERVED,
+    ),
+    Mutant(
+        "seed accepted in a deployment", "server.py", "if source.simulation:", "if False:", SERVED
+    ),
+    Mutant(
+        "absent agents left out of N",
+        "server.py",
+        "np.zeros((self.study.agents, self.study.method.features))",
+        "np.ones((self.study.agents, self.study.method.features))",
+        SERVED,
+    ),
+    Mutant("budget not asked", "server.py", "if self.budget is not None:", "if False:", SERVED),
+]
+
+
+def survives(mutant: Mutant) -> bool:
+    """Whether the tests pass on the mutant, which they must not."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder) / "sottovoce"
+        shutil.copytree(ROOT / "src" / "sottovoce", package)
+        target = package / mutant.file
+        text = target.read_text()
+        if text.count(mutant.old) != 1:
+            raise SystemExit(f"{mutant.what}: {mutant.old!r} must stand once in {mutant.file}")
+        target.write_text(text.replace(mutant.old, mutant.new))
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *mutant.tests],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": folder, "OPENBLAS_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if result.returncode not in (0, 1):
+        raise SystemExit(f"{mutant.what}: pytest could not run\n{result.stdout}{result.stderr}")
+    return result.returncode == 0
+
+
+def main() -> None:
+    """Try every mutant; exit with status 1 if one is not noticed."""
+    survivors = []
+    for number, mutant in enumerate(MUTANTS, 1):
+        alive = survives(mutant)
+        survivors += [mutant.what] * alive
+        verdict = "SURVIVED" if alive else "noticed"
+        print(f"{number:2d}/{len(MUTANTS)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
+    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} mutants noticed")
+    sys.exit(bool(survivors))
+
+
+if __name__ == "__main__":
+    main()

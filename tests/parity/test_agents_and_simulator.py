@@ -1,0 +1,251 @@
+"""One mathematics: a simulated run is N separate agents and a server, given the same draws.
+
+Each agent's generator is replaced by one that serves its slice of the simulator's streams; the
+server gets the simulator's seed. Everything else is the real thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.agent import Agent
+from sottovoce.belief import Belief
+from sottovoce.kernel import Kernel
+from sottovoce.messages import Broadcast, Message
+from sottovoce.methods import METHODS, Method
+from sottovoce.moves import starting_tries
+from sottovoce.problems import Problem, Setting
+from sottovoce.problems.synthetic import Synthetic
+from sottovoce.schedule import Speaking
+from sottovoce.server import Server, aggregate
+from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.simulate import engine as simulator
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+AGENTS, ROUNDS, INITIAL = 6, 5, 4
+DRAWS = Draws(seed=11, run=2)
+
+
+def close(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
+    return bool(np.allclose(one, two, rtol=0.0, atol=1e-9))
+
+
+class Scripted:
+    """Agent n's slice of the simulator's draws, in the order in which an agent asks for them."""
+
+    def __init__(self, draws: Draws, agents: int, n: int, initial: int, space: Space) -> None:
+        self._draws, self._agents, self._n = draws, agents, n
+        shape = (agents, initial, starting_tries(space), space.dims)
+        self._start = iter(draws.stream("start").random(shape)[n])
+        self._starting, self._finite, self._normals = True, False, 0
+        self.points = 0  # where each agent has a kernel of its own, and so a rank of its own
+        self._message = self._belief = self._prior = self._shared = self._coin = draws.stream("")
+        self._speaking = False
+
+    def begin_message(self, number: int) -> None:
+        self._speaking = True
+        self._message = self._draws.stream("message", number)
+
+    def begin_query(self, t: int, finite: bool) -> None:
+        self._starting, self._speaking, self._finite, self._normals = False, False, finite, 0
+        for name in ("belief", "prior", "shared", "coin"):
+            setattr(self, f"_{name}", self._draws.stream(name, t))
+
+    def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        self._normals += 1
+        stream = self._belief
+        if self._speaking:
+            stream = self._message
+        elif self._finite and self._normals == 2:
+            stream = self._prior
+            if self.points:
+                whole = stream.standard_normal((self._agents, self.points))
+                return self._mine(whole)[:, : shape[1]]
+        return self._mine(stream.standard_normal((self._agents, *shape[1:])))
+
+    def random(self, shape: Any = None) -> Any:
+        if self._starting:
+            return next(self._start)[None, None]
+        if shape is None:
+            return self._coin.random(self._agents)[self._n]
+        stream = self._belief if self._normals else self._shared
+        return self._mine(stream.random((self._agents, *shape[1:])))
+
+    def integers(self, high: int) -> int:
+        return int(self._shared.integers(high, size=self._agents)[self._n])
+
+    def _mine(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values[self._n : self._n + 1]
+
+
+@dataclass
+class Played:
+    """What separate agents and a server did."""
+
+    points: NDArray[np.float64]
+    vectors: dict[int, NDArray[np.float64]]
+    broadcasts: dict[int, NDArray[np.float64]]
+    events: list[Any]
+
+
+def separately(study: Study, problem: Problem, draws: Draws) -> Played:
+    """The run as N parties would live through it, by asks, tells, messages and broadcasts."""
+    study = replace(study, feature_seed=study.feature_seed + draws.run)
+    space, method = study.space, study.method
+    objectives = problem.draw(study.agents, draws.stream("objectives"))
+    scripts = [Scripted(draws, study.agents, n, method.initial, space) for n in range(study.agents)]
+    agents = [Agent(study, n, belief=problem.setting.belief) for n in range(study.agents)]
+    for agent, script in zip(agents, scripts, strict=True):
+        agent._random = script  # type: ignore[assignment]
+        if space.finite and problem.setting.belief.kernel is None:
+            script.points = len(space.points())
+    server = (
+        None if method.exchange == "none" else Server.simulation(study, draws.seed_for("server"))
+    )
+    points = np.zeros((study.agents, method.initial + study.rounds, space.dims))
+    played = Played(points, {}, {}, [])
+
+    def try_one(count: int, noise: NDArray[np.float64]) -> None:
+        for n, agent in enumerate(agents):
+            params = agent.ask()
+            points[n, count] = space.encode(params)
+            truth = objectives.values(np.asarray(points[:, count : count + 1]))[n, 0]
+            agent.tell(params, truth + objectives.noise * noise[n])
+
+    first = draws.stream("observation", 0).standard_normal((study.agents, method.initial))
+    for k in range(method.initial):
+        try_one(k, first[:, k])
+    for t in range(1, study.rounds + 1):
+        if server is not None and server.next_round() == t - 1:
+            server.open_round()
+            sent = []
+            for agent, script in zip(agents, scripts, strict=True):
+                script.begin_message(t - 1)
+                sent.append(Message.from_bytes(agent.message(t - 1).to_bytes()))
+                server.submit(sent[-1])
+            heard = Broadcast.from_bytes(server.close_round().to_bytes())
+            played.vectors[t - 1] = np.stack([message.vector for message in sent])
+            played.broadcasts[t - 1] = heard.vectors
+            for agent in agents:
+                agent.receive(heard)
+        for script in scripts:
+            script.begin_query(t, space.finite)
+        told = method.initial + t - 1
+        noise = draws.stream("observation", told).standard_normal((study.agents, 1))
+        try_one(told, noise[:, 0])
+    played.events = [] if server is None else server.events
+    return played
+
+
+def at_once(
+    study: Study, problem: Problem, draws: Draws, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Outcome, dict[int, NDArray[np.float64]]]:
+    """The simulator's run, and the vectors that its agents sent."""
+    vectors: dict[int, NDArray[np.float64]] = {}
+    real = aggregate
+
+    def listening(study: Study, number: int, sent: Any, source: Any) -> Any:
+        vectors[number] = np.array(sent)
+        return real(study, number, sent, source)
+
+    monkeypatch.setattr(simulator, "aggregate", listening)
+    return simulate(study, problem, draws), vectors
+
+
+def agree(
+    method: Method, problem: Problem, monkeypatch: pytest.MonkeyPatch, rounds: int = ROUNDS
+) -> None:
+    study = Study(problem.setting.space, method, AGENTS, rounds)
+    outcome, vectors = at_once(study, problem, DRAWS, monkeypatch)
+    played = separately(study, problem, DRAWS)
+    assert close(outcome.points[:, :INITIAL], played.points[:, :INITIAL])
+    assert vectors.keys() == played.vectors.keys() == outcome.broadcasts.keys()
+    for number, sent in played.vectors.items():
+        known = INITIAL + number + 1
+        assert close(vectors[number], sent), f"vectors of round {number}"
+        assert close(outcome.broadcasts[number], played.broadcasts[number])
+        assert close(outcome.points[:, :known], played.points[:, :known])
+    assert close(outcome.points, played.points)
+    assert outcome.events == played.events
+
+
+def small(name: str, **changes: Any) -> Method:
+    return replace(METHODS[name], **{"initial": INITIAL, **changes})
+
+
+@pytest.mark.parametrize(
+    "name", ["ts", "fts", "fts-server", "fts-de", "dp-fts", "dp-fts-de", "control"]
+)
+def test_agents_and_a_server_do_what_the_simulator_does_on_the_synthetic_problem(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agree(small(name), Synthetic(), monkeypatch)
+
+
+def test_they_agree_when_rounds_are_left_out_and_speaking_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agree(small("fts-de", speaking=Speaking(every=2, last=3)), Synthetic(), monkeypatch, rounds=7)
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Smooth objectives on any cube."""
+
+    agents: int
+    noise: float = 0.05
+
+    @property
+    def optimum(self) -> NDArray[np.float64]:
+        return np.full(self.agents, np.inf)
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        phase = 0.1 * np.arange(self.agents)[:, None]
+        return np.asarray(np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2)
+
+
+@dataclass(frozen=True)
+class WaveProblem:
+    """Waves on a given space with a given belief."""
+
+    space: Space
+    belief: Belief
+    name: str = "waves"
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.space, self.belief)
+
+    def draw(self, agents: int, random: np.random.Generator) -> Waves:
+        return Waves(agents)
+
+
+PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
+MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
+LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
+FIXED = Belief(Kernel(0.3, 1.0, 0.01))
+
+
+@pytest.mark.parametrize("name", ["ts", "fts", "fts-de", "dp-fts-de", "control"])
+@pytest.mark.parametrize("space", [PLANE, MIXED], ids=["plane", "mixed"])
+def test_agents_and_a_server_do_what_the_simulator_does_on_a_continuous_problem(
+    space: Space, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    regions = 2 if METHODS[name].regions > 1 else 1
+    method = small(name, features=25, lengthscale=0.3, regions=regions)
+    agree(method, WaveProblem(space, FIXED), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["ts", "fts-de"])
+@pytest.mark.parametrize("space", [PLANE, LIST], ids=["plane", "list"])
+def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
+    space: Space, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = small(name, features=25, lengthscale=0.3)
+    agree(method, WaveProblem(space, Belief(refit=2)), monkeypatch)

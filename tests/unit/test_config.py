@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.experiments import RunConfig, config_from, config_from_toml, planned_events
+from sottovoce.methods import DP_FTS_DE, METHODS
+from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
+from sottovoce.privacy.release import Mechanism
+
+
+def test_the_defaults_are_the_papers_synthetic_experiment() -> None:
+    config = RunConfig()
+    study = config.study()
+    assert (study.agents, study.rounds) == (200, 40)
+    assert study.method == DP_FTS_DE
+    assert config.resolved_delta() == pytest.approx(200**-1.1)
+
+
+def test_a_delta_that_is_given_is_used() -> None:
+    assert RunConfig(delta=1e-6).resolved_delta() == 1e-6
+
+
+def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
+    config = RunConfig(
+        regions=3,
+        features=20,
+        clip=5.0,
+        participation=0.5,
+        noise=2.0,
+        sampling="fixed",
+        sensitivity="tight",
+    )
+    wanted = Mechanism(5.0, 0.5, 2.0, "fixed", "tight")
+    method = config.resolved_method()
+    assert method == replace(DP_FTS_DE, regions=3, features=20, mechanism=wanted)
+    one = RunConfig(noise=2.0).resolved_method().mechanism
+    assert one == Mechanism(clip=11.0, noise=2.0)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_can_be_configured_by_name(name: str) -> None:
+    assert RunConfig(method=name).resolved_method() == METHODS[name]
+
+
+@pytest.mark.parametrize("method", ["ts", "fts", "fts-server", "fts-de"])
+@pytest.mark.parametrize("given", [{"clip": 3.0}, {"noise": 1.0}, {"sampling": "fixed"}])
+def test_a_method_without_a_mechanism_takes_none_of_its_constants(
+    method: str, given: dict[str, Any]
+) -> None:
+    name = next(iter(given))
+    with pytest.raises(InvalidInput, match=f"'{method}' protects nothing, so it takes no {name}"):
+        RunConfig(method=method, **given)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"agents": 2.5}, "agents must be a whole number, got agents=2.5"),
+        ({"agents": True}, "agents must be a whole number"),
+        ({"agents": "5"}, "agents must be a whole number, got agents='5'"),
+        ({"agents": 0}, "agents must be"),
+        ({"rounds": 0}, "rounds must be"),
+        ({"rounds": 4.0}, "rounds must be a whole number"),
+        ({"runs": 0}, "runs must be at least 1, got runs=0"),
+        ({"runs": 1.5}, "runs must be a whole number"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"seed": 0.5}, "seed must be a whole number"),
+        ({"delta": 0.0}, r"delta must be in \(0, 1\)"),
+        ({"delta": 1.0}, r"delta must be in \(0, 1\)"),
+        ({"delta": math.nan}, r"delta must be in \(0, 1\)"),
+        ({"delta": "small"}, "delta must be a number"),
+        ({"regions": 0}, "regions must be"),
+        ({"regions": 201}, "regions must not outnumber agents"),
+        ({"features": 0}, "features must be"),
+        ({"features": 10.5}, "features must be a whole number"),
+        ({"clip": 0.0}, "S must be above 0"),
+        ({"clip": math.nan}, "S must be above 0"),
+        ({"clip": "11"}, "clip must be a number"),
+        ({"clip": False}, "clip must be a number"),
+        ({"participation": 1.3}, r"q must be in \(0, 1\], got q=1.3"),
+        ({"participation": 0.0}, r"q must be in \(0, 1\]"),
+        ({"noise": -1.0}, "z must be finite and at least 0"),
+        ({"noise": math.inf}, "z must be finite"),
+        ({"sampling": "stratified"}, "sampling must be one of"),
+        ({"sensitivity": "loose"}, "sensitivity must be one of"),
+        ({"problem": "sinthetic"}, "did you mean 'synthetic'"),
+        ({"method": "dpftsde"}, "did you mean 'dp-fts-de'"),
+    ],
+)
+def test_a_wrong_value_is_said_before_anything_runs(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        RunConfig(**changes)
+
+
+def test_a_lone_agent_is_refused_at_once_or_can_be_summed_up() -> None:
+    # δ = N^(−1.1) means nothing for N = 1; that must not come out after the runs
+    try:
+        config = RunConfig(method="ts", agents=1)
+    except InvalidInput:
+        return
+    assert 0 < config.resolved_delta() < 1
+
+
+def test_an_unknown_key_is_answered_with_the_nearest() -> None:
+    with pytest.raises(
+        InvalidInput, match="here has an unknown key 'agent'; did you mean 'agents'"
+    ):
+        config_from({"agent": 3}, "here")
+
+
+def test_a_key_like_no_other_is_answered_with_all() -> None:
+    with pytest.raises(InvalidInput, match="unknown key 'zzz'; known are problem, method, agents"):
+        config_from({"zzz": 3}, "here")
+
+
+@pytest.mark.parametrize("key", ["problem", "method", "sampling", "sensitivity"])
+@pytest.mark.parametrize("value", [3, ["ts"], {"name": "ts"}, True])
+def test_a_name_that_is_no_word_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(InvalidInput, match=f"here: {key} must be a word"):
+        config_from({key: value}, "here")
+
+
+def test_a_config_comes_back_from_its_own_data() -> None:
+    config = RunConfig(agents=7, rounds=3, regions=3, noise=0.5, delta=1e-4)
+    said = {key: value for key, value in config.to_dict().items() if value is not None}
+    assert config_from(said, "there") == config
+
+
+def test_a_toml_file_gives_the_config_it_says(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text('method = "dp-fts"\nagents = 12\nrounds = 3\nclip = 8\nparticipation = 0.5\n')
+    assert config_from_toml(path) == RunConfig(
+        method="dp-fts", agents=12, rounds=3, clip=8, participation=0.5
+    )
+
+
+def test_an_empty_toml_file_is_the_defaults(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("")
+    assert config_from_toml(str(tmp_path / "run.toml")) == RunConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("agents = ", "not valid TOML"),
+        ("roundz = 3", "unknown key 'roundz'; did you mean 'rounds'"),
+        ('agents = "many"', "agents must be a whole number"),
+        ("method = 3", "method must be a word"),
+        ("[method]\nname = 'ts'", "method must be a word"),
+        ("agents = [1, 2]", "agents must be a whole number"),
+        ("delta = 2024-01-01", "delta must be a number"),
+    ],
+)
+def test_a_wrong_toml_file_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        config_from_toml(tmp_path / "run.toml")
+
+
+def test_a_toml_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InvalidInput, match="not valid TOML"):
+        config_from_toml(tmp_path / "run.toml")
+
+
+def test_a_toml_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.toml", tmp_path):
+        with pytest.raises(StorageError, match="cannot be read"):
+            config_from_toml(path)
+
+
+def test_what_a_study_will_release_is_known_beforehand() -> None:
+    private = RunConfig(agents=20, rounds=7, participation=0.5, noise=2.0).study()
+    assert planned_events(private) == [SubsampledGaussian(2.0, 0.5, 20)] * 7
+    assert planned_events(RunConfig(method="control", rounds=2).study()) == [DataFree()] * 2
+    assert planned_events(RunConfig(method="fts", rounds=2).study()) == [NonPrivate()] * 2
+    assert all(event == DataFree() for event in planned_events(RunConfig(method="ts").study()))

@@ -1,0 +1,147 @@
+"""The shape of the project: who imports whom, what is public, what the README shows."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sottovoce
+from sottovoce import errors
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "sottovoce"
+
+# A module imports only from those before it.
+ORDER = [
+    "errors",
+    "arrays",
+    "parameters",
+    "space",
+    "kernel",
+    "features",
+    "posterior",
+    "ascent",
+    "kernelfit",
+    "regions",
+    "maximise",
+    "schedule",
+    "privacy",
+    "methods",
+    "study",
+    "messages",
+    "moves",
+    "belief",
+    "agent",
+    "server",
+    "problems",
+    "simulate",
+    "experiments",
+    "report",
+    "cli",
+]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """The top-level modules of the package that a file imports, wherever in the file."""
+    rooms = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sottovoce":
+            parts = (node.module or "").split(".")
+            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = [alias.name.split(".") for alias in node.names]
+            rooms |= {parts[1] for parts in names if parts[0] == "sottovoce" and len(parts) > 1}
+    return rooms - {"__version__"}
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if room_of(p) != "__init__"], ids=room_of)
+def test_imports_point_one_way(path: Path) -> None:
+    room = room_of(path)
+    before = set(ORDER[: ORDER.index(room)])
+    assert rooms_imported(path) - {room} <= before
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "privacy").glob("*.py")), ids=lambda p: p.name)
+def test_privacy_stands_alone(path: Path) -> None:
+    assert rooms_imported(path) <= {"privacy", "errors"}
+
+
+def test_every_module_has_its_place_in_the_order() -> None:
+    assert {room_of(path) for path in MODULES} - {"__init__"} == set(ORDER)
+
+
+def test_the_public_names_are_these() -> None:
+    assert " ".join(sorted(sottovoce.__all__)) == (
+        "Agent Belief Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
+        "FTS_SERVER Float Integer Kernel METHODS Mechanism Message Method OwnBelief Server "
+        "SottovoceError Space Speaking Study TS Weights __version__ epsilon every_epsilon "
+        "for_real_world noise_for paper_delta"
+    )
+    assert all(hasattr(sottovoce, name) for name in sottovoce.__all__)
+
+
+def test_the_error_tree_in_the_docstring_is_the_real_one() -> None:
+    drawn = re.findall(r"[├└│ ─]*\b([A-Z]\w+)\b(?: \((\w+)\))?  +\S", errors.__doc__ or "")
+    classes = {
+        name: cls
+        for name, cls in vars(errors).items()
+        if isinstance(cls, type) and issubclass(cls, errors.SottovoceError)
+    }
+    assert {name for name, _ in drawn} | {"SottovoceError"} == set(classes)
+    for name, other in drawn:
+        if other:
+            assert other in {base.__name__ for base in classes[name].__bases__}
+
+
+def test_the_package_imports_without_any_extra() -> None:
+    script = """
+import sys
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"opendp", "matplotlib", "torch", "flwr", "optuna", "sklearn"}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Refuse())
+import sottovoce, sottovoce.cli, sottovoce.experiments, sottovoce.report, sottovoce.simulate
+print(sottovoce.__version__)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.strip() == sottovoce.__version__
+
+
+def readme_code(language: str) -> list[str]:
+    text = (ROOT / "README.md").read_text()
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def test_the_example_in_the_readme_runs_and_prints_what_it_says() -> None:
+    (code,) = readme_code("python")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "'depth': " in result.stdout
+    assert "ε =" in result.stdout
+
+
+def test_files_and_functions_keep_to_the_size_of_the_house() -> None:
+    for path in MODULES:
+        text = path.read_text()
+        assert text.count("\n") <= 350, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef):
+                length = (node.end_lineno or node.lineno) - node.lineno
+                assert length <= 60, f"{path.name}: {node.name}"
+
+
+def test_no_word_of_an_assertion_stands_for_validation() -> None:
+    for path in MODULES:
+        assert not any(isinstance(n, ast.Assert) for n in ast.walk(ast.parse(path.read_text())))

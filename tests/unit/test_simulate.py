@@ -1,0 +1,326 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.belief import Belief
+from sottovoce.errors import InvalidInput
+from sottovoce.kernel import Kernel
+from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, TS, Method
+from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
+from sottovoce.privacy.release import Mechanism
+from sottovoce.problems import Problem, Setting
+from sottovoce.problems.synthetic import SPACE as GRID
+from sottovoce.problems.synthetic import Synthetic
+from sottovoce.schedule import OwnBelief, Speaking
+from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+AGENTS, ROUNDS = 5, 4
+MIXED = Space([Float("x", 0, 1), Integer("n", 1, 4), Category("c", ("a", "b"))])
+LIST = Space([Float("x", 0, 1, steps=12), Integer("n", 1, 4)])
+
+
+@dataclass(frozen=True)
+class Hills:
+    """Agent n's objective: a hill whose top lies a little further for each agent."""
+
+    agents: int
+    noise: float = 0.05
+
+    @property
+    def optimum(self) -> NDArray[np.float64]:
+        return np.zeros(self.agents)
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        top = 0.4 + 0.02 * np.arange(self.agents)[:, None, None]
+        return np.asarray(-np.sum((points - top) ** 2, axis=-1))
+
+
+@dataclass(frozen=True)
+class HillProblem:
+    """Hills on any space, with any belief."""
+
+    space: Space
+    belief: Belief
+    name: str = "hills"
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.space, self.belief)
+
+    def draw(self, agents: int, random: np.random.Generator) -> Hills:
+        return Hills(agents)
+
+
+BELIEFS = {
+    "fixed": Belief(Kernel(0.3, 1.0, 0.01)),
+    "fitted": Belief(refit=2),
+    "raw": Belief(Kernel(0.3, 1.0, 0.01), standardise=False),
+}
+
+
+def small(method: Method, **changes: Any) -> Method:
+    return replace(method, **{"initial": 3, "features": 15, "lengthscale": 0.2, **changes})
+
+
+def run(
+    method: Method,
+    problem: Problem | None = None,
+    seed: int = 0,
+    number: int = 0,
+    rounds: int = ROUNDS,
+) -> Outcome:
+    problem = Synthetic() if problem is None else problem
+    study = Study(problem.setting.space, method, AGENTS, rounds)
+    return simulate(study, problem, Draws(seed, number))
+
+
+def same(one: Outcome, two: Outcome) -> bool:
+    arrays = ("points", "truth", "observed", "optimum")
+    return (
+        all(np.array_equal(getattr(one, name), getattr(two, name)) for name in arrays)
+        and one.events == two.events
+        and one.diagnostics == two.diagnostics
+        and one.broadcasts.keys() == two.broadcasts.keys()
+        and all(np.array_equal(one.broadcasts[r], two.broadcasts[r]) for r in one.broadcasts)
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_same_seed_gives_the_same_outcome_and_another_does_not(name: str) -> None:
+    first = run(small(METHODS[name]))
+    assert same(first, run(small(METHODS[name])))
+    assert not same(first, run(small(METHODS[name]), seed=1))
+    assert not same(first, run(small(METHODS[name]), number=1))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_an_outcome_has_a_place_for_every_query_of_every_agent(name: str) -> None:
+    outcome = run(small(METHODS[name]))
+    length = 3 + ROUNDS
+    assert outcome.points.shape == (AGENTS, length, 1)
+    assert outcome.truth.shape == outcome.observed.shape == (AGENTS, length)
+    assert outcome.optimum.shape == (AGENTS,)
+    assert outcome.simple_regret.shape == (AGENTS, ROUNDS + 1)
+    assert np.all(np.isfinite(outcome.points))
+    assert np.array_equal(GRID.snap(outcome.points), outcome.points)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_regret_never_rises_and_is_never_below_zero(name: str) -> None:
+    regret = run(small(METHODS[name])).simple_regret
+    assert np.all(np.diff(regret, axis=1) <= 0)
+    assert np.all(regret >= 0)
+
+
+def test_regret_is_the_optimum_minus_the_best_query_so_far() -> None:
+    outcome = run(small(FTS_DE))
+    for t in range(ROUNDS + 1):
+        best = outcome.truth[:, : 3 + t].max(axis=1)
+        assert np.array_equal(outcome.simple_regret[:, t], outcome.optimum - best)
+
+
+def test_two_methods_meet_the_same_objectives_and_initial_points() -> None:
+    alone, fts, server = (run(small(METHODS[n])) for n in ("ts", "fts", "fts-server"))
+    for other in (fts, server):
+        assert np.array_equal(alone.optimum, other.optimum)
+        assert np.array_equal(alone.points[:, :3], other.points[:, :3])
+        assert np.array_equal(alone.observed[:, :3], other.observed[:, :3])
+        assert not np.array_equal(alone.points, other.points)
+    private, control, open_door = (
+        run(small(METHODS[n])) for n in ("dp-fts-de", "control", "fts-de")
+    )
+    for other in (control, open_door):
+        assert np.array_equal(private.points[:, :3], other.points[:, :3])
+        assert np.array_equal(private.optimum, other.optimum)
+
+
+def test_initial_points_lie_in_each_agents_region() -> None:
+    method = small(FTS_DE, regions=2, initial=6)
+    outcome = run(method)
+    regions = Study(GRID, method, AGENTS, ROUNDS).regions
+    assert np.array_equal(
+        regions.index(outcome.points[:, :6]), np.broadcast_to(np.arange(5)[:, None] % 2, (5, 6))
+    )
+
+
+def test_initial_points_stay_in_the_region_where_an_integer_straddles_its_edge() -> None:
+    space = Space([Integer("n", 1, 3), Float("x", 0, 1)])
+    method = small(FTS_DE, regions=2, initial=12)
+    outcome = run(method, HillProblem(space, BELIEFS["fixed"]), rounds=1)
+    regions = Study(space, method, AGENTS, 1).regions
+    found = regions.index(outcome.points[:, :12])
+    assert np.array_equal(found, np.broadcast_to(np.arange(5)[:, None] % 2, (5, 12)))
+
+
+def test_observations_are_the_truth_and_noise_of_the_problems_size() -> None:
+    study = Study(GRID, small(TS, initial=40), 100, 1)
+    outcome = simulate(study, Synthetic(), Draws(0, 0))
+    noise = (outcome.observed - outcome.truth).ravel()
+    assert np.std(noise) == pytest.approx(0.1, rel=0.05)
+    assert abs(np.mean(noise)) < 0.01
+
+
+def test_agents_alone_release_nothing() -> None:
+    outcome = run(small(TS))
+    assert outcome.events == []
+    assert outcome.broadcasts == {}
+    assert outcome.diagnostics == []
+
+
+def test_each_method_records_what_its_releases_spend() -> None:
+    wanted: dict[str, Event] = {
+        "fts": NonPrivate(),
+        "fts-server": NonPrivate(),
+        "fts-de": NonPrivate(),
+        "dp-fts": SubsampledGaussian(1.0, 0.25, AGENTS),
+        "dp-fts-de": SubsampledGaussian(1.0, 0.25, AGENTS),
+        "control": DataFree(),
+    }
+    for name, event in wanted.items():
+        outcome = run(small(METHODS[name]))
+        assert outcome.events == [event] * ROUNDS
+        rows = AGENTS if name == "fts" else METHODS[name].regions
+        assert all(v.shape == (rows, 15) for v in outcome.broadcasts.values())
+        assert list(outcome.broadcasts) == list(range(ROUNDS))
+
+
+def test_only_protected_methods_are_diagnosed() -> None:
+    for name in METHODS:
+        count = ROUNDS if name in ("dp-fts", "dp-fts-de") else 0
+        assert len(run(small(METHODS[name])).diagnostics) == count
+
+
+def test_after_the_last_spoken_round_nothing_more_is_released() -> None:
+    outcome = run(small(DP_FTS_DE, speaking=Speaking(last=1)), rounds=6)
+    assert list(outcome.broadcasts) == [0, 1]
+    assert len(outcome.events) == 2
+
+
+def test_after_the_last_spoken_round_agents_go_alone() -> None:
+    # agents that always follow would all be at one point for ever
+    follow = OwnBelief("constant", 0.0)
+    outcome = run(small(FTS_DE, speaking=Speaking(last=1), own_belief=follow), rounds=6)
+    spread = [len(np.unique(outcome.points[:, 3 + t, 0])) for t in range(6)]
+    assert spread[:2] == [1, 1]
+    assert max(spread[2:]) > 1
+
+
+def test_only_every_other_round_speaks_and_the_broadcast_is_kept() -> None:
+    follow = OwnBelief("constant", 0.0)
+    outcome = run(small(FTS_DE, speaking=Speaking(every=2), own_belief=follow))
+    assert list(outcome.broadcasts) == [0, 2]
+    assert np.array_equal(outcome.points[:, 3], outcome.points[:, 4])
+
+
+def test_the_controls_broadcasts_hold_nothing_of_the_agents() -> None:
+    method = small(CONTROL)
+    on_hills = run(method, HillProblem(GRID, BELIEFS["fixed"]))
+    on_another = run(method)
+    assert not np.array_equal(on_hills.observed, on_another.observed)
+    assert on_hills.events == [DataFree()] * ROUNDS
+    for number in range(ROUNDS):
+        assert np.array_equal(on_hills.broadcasts[number], on_another.broadcasts[number])
+
+
+def test_rounds_whose_sample_is_empty_publish_noise_and_go_on() -> None:
+    nobody = Mechanism(clip=1.0, participation=1e-9, noise=1.0)
+    outcome = run(small(DP_FTS_DE, mechanism=nobody))
+    assert all(np.all(np.isfinite(v)) for v in outcome.broadcasts.values())
+    assert all(np.std(v) > 0 for v in outcome.broadcasts.values())
+    assert np.all(np.isfinite(outcome.observed))
+
+
+def test_vectors_that_are_all_clipped_are_said_to_be() -> None:
+    tight = replace(DP_FTS_DE, mechanism=Mechanism(clip=1e-3))
+    loose = replace(DP_FTS_DE, mechanism=Mechanism(clip=1e3))
+    assert all(d.clipped == 1.0 for d in run(small(tight)).diagnostics)
+    assert all(d.clipped == 0.0 for d in run(small(loose)).diagnostics)
+    assert all(0 < d.signal_to_noise < 10 for d in run(small(tight)).diagnostics)
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+def test_every_method_runs_on_any_space_with_any_belief(
+    space: Space, name: str, belief: str
+) -> None:
+    problem = HillProblem(space, BELIEFS[belief])
+    outcome = run(small(METHODS[name]), problem)
+    assert outcome.points.shape == (AGENTS, 3 + ROUNDS, space.dims)
+    assert np.allclose(space.snap(outcome.points), outcome.points)
+    assert np.all(np.isfinite(outcome.observed))
+    assert same(outcome, run(small(METHODS[name]), problem))
+
+
+def test_hearing_the_others_helps_on_the_synthetic_problem() -> None:
+    def mean_regret(method: Method) -> float:
+        outcome = simulate(Study(GRID, method, 60, 6), Synthetic(), Draws(0, 1))
+        return float(outcome.simple_regret[:, 1:].mean())
+
+    assert mean_regret(FTS_DE) < 0.7 * mean_regret(TS)
+
+
+def test_another_space_than_the_problems_is_refused() -> None:
+    study = Study(MIXED, small(TS), AGENTS, ROUNDS)
+    with pytest.raises(InvalidInput, match="must search the problem's space"):
+        simulate(study, Synthetic(), Draws(0, 0))
+
+
+def test_a_region_without_any_point_is_refused() -> None:
+    space = Space([Integer("n", 1, 2)])
+    with pytest.raises(InvalidInput, match="each region must hold a point"):
+        run(small(FTS_DE, regions=3), HillProblem(space, BELIEFS["fixed"]))
+
+
+def test_a_watcher_sees_every_round_with_what_is_spent_so_far() -> None:
+    seen: list[tuple[int, int]] = []
+    study = Study(GRID, small(DP_FTS_DE, speaking=Speaking(every=2)), AGENTS, ROUNDS)
+    watch = simulate(
+        study, Synthetic(), Draws(0, 0), lambda t, events: seen.append((t, len(events)))
+    )
+    assert seen == [(1, 1), (2, 1), (3, 2), (4, 2)]
+    assert same(watch, simulate(study, Synthetic(), Draws(0, 0)))
+
+
+# the draws
+
+
+def test_a_stream_is_named_and_always_begins_anew() -> None:
+    draws = Draws(3, 1)
+    first = draws.stream("coin", 2).random(4)
+    assert np.array_equal(first, Draws(3, 1).stream("coin", 2).random(4))
+    others = [
+        draws.stream("coin", 3),
+        draws.stream("belief", 2),
+        Draws(3, 2).stream("coin", 2),
+        Draws(4, 1).stream("coin", 2),
+    ]
+    assert all(not np.any(first == other.random(4)) for other in others)
+    assert draws.seed_for("server") == Draws(3, 1).seed_for("server")
+    assert draws.seed_for("server") != draws.seed_for("other")
+
+
+@pytest.mark.parametrize(("seed", "number"), [(-1, 0), (0, -1)])
+def test_negative_seeds_and_runs_are_refused(seed: int, number: int) -> None:
+    with pytest.raises(InvalidInput, match="must be at least 0"):
+        Draws(seed, number)
+
+
+def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
+    # two methods that differ only in who follows: an agent that goes alone in both at query t,
+    # with the same history, must try the same point, with a fitted kernel as with a fixed one
+    for belief in (BELIEFS["fixed"], BELIEFS["fitted"]):
+        problem = HillProblem(LIST, belief)
+        first = run(small(FTS_DE, own_belief=OwnBelief("constant", 1.0)), problem, rounds=1)
+        half = run(small(FTS_DE, own_belief=OwnBelief("constant", 0.5)), problem, rounds=1)
+        coins = Draws(0, 0).stream("coin", 1).random(AGENTS)
+        alone = coins <= 0.5
+        assert 0 < alone.sum() < AGENTS
+        assert np.array_equal(first.points[alone], half.points[alone])
