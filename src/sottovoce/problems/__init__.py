@@ -1,23 +1,33 @@
-"""Problems to run methods on, one file each."""
+"""Problems to run methods on, one file each.
+
+A problem is named by one string everywhere, with options after a colon: "synthetic",
+"heterogeneous:alpha=1", "gp:dims=3,lengthscale=0.4", "ackley:dims=4,shift=0.1".
+"""
 
 from __future__ import annotations
 
-import difflib
-
-from sottovoce.errors import InvalidInput
+from sottovoce.problems.continuous import GaussianProcess
+from sottovoce.problems.functions import Ackley, Branin, Hartmann3, Hartmann6
+from sottovoce.problems.heterogeneous import Heterogeneous
+from sottovoce.problems.options import NamedProblem, problem_from
 from sottovoce.problems.protocol import Objectives, Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
 
-PROBLEMS: dict[str, Problem] = {"synthetic": Synthetic()}
+_KINDS: tuple[type[NamedProblem], ...] = (
+    Synthetic,
+    Heterogeneous,
+    GaussianProcess,
+    Branin,
+    Hartmann3,
+    Hartmann6,
+    Ackley,
+)
+PROBLEMS: dict[str, type[NamedProblem]] = {problem.kind: problem for problem in _KINDS}
 
 
 def problem_named(name: str) -> Problem:
-    """The problem of that name; an unknown one is answered with those there are."""
-    if name not in PROBLEMS:
-        near = difflib.get_close_matches(name, PROBLEMS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(f"problem must be one of {', '.join(PROBLEMS)}, got {name!r}{hint}")
-    return PROBLEMS[name]
+    """The problem of that name; an unknown one, or option, is answered with the nearest."""
+    return problem_from(name, PROBLEMS)
 
 
-__all__ = ["PROBLEMS", "Objectives", "Problem", "Setting", "problem_named"]
+__all__ = ["PROBLEMS", "NamedProblem", "Objectives", "Problem", "Setting", "problem_named"]

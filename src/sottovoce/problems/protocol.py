@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import Array
 from sottovoce.belief import Belief
 from sottovoce.space import Space
 
@@ -25,6 +26,14 @@ class Objectives(Protocol):
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         """The truth at s points of the cube for each agent: (N, s, D) -> (N, s)."""
+
+
+@runtime_checkable
+class Listing(Protocol):
+    """Objectives on a finite space that can also be asked by the rows of its list of points."""
+
+    def at(self, index: Array) -> Array:
+        """The truth at s rows for each agent: (N, s) -> (N, s)."""
 
 
 @dataclass(frozen=True)
@@ -48,3 +57,15 @@ class Problem(Protocol):
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
         """Objectives for that many agents."""
+
+
+@runtime_checkable
+class DrawnOnDevice(Protocol):
+    """A problem whose objectives, a `Listing`, can be drawn and kept on a device."""
+
+    def draw_on_device(self, agents: int, random: np.random.Generator, stream: Any) -> Objectives:
+        """Objectives for that many agents; what is drawn for each comes from the stream.
+
+        The stream has NumPy's `standard_normal`, `random` and `integers`, and gives arrays that
+        live on the device.
+        """
