@@ -30,12 +30,13 @@ from sottovoce.space import Space
 class History:
     """What B agents have seen: points (B, t, D) in the cube, values (B, t), mask (B, t).
 
-    On a finite space `index` (B, t) says which of its points each one is.
+    On a finite space `index` (B, t) says which of its points each one is. Without a mask all
+    are observations.
     """
 
     points: Array
     values: Array
-    mask: Array
+    mask: Array | None
     index: Array | None = None
 
 
@@ -56,7 +57,7 @@ def starting_points(
     boxes (B,); u (B, s, tries, D) uniforms in the cube.
     """
     if space.finite:
-        return _starting_rows(space, regions, boxes, u[:, :, 0, 0])
+        return space.points()[starting_rows(space, regions, boxes, u)]
     low, high = (corner[boxes][:, None, None, :] for corner in (regions.lower, regions.upper))
     places = np.asarray(space.snap(low + (high - low) * u))
     inside = regions.index(places) == boxes[:, None, None]
@@ -65,16 +66,17 @@ def starting_points(
     return np.take_along_axis(places, first, axis=2)[:, :, 0, :]
 
 
-def _starting_rows(
+def starting_rows(
     space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    points = space.points()
-    box_of_point = regions.index(points)
-    chosen = np.empty((*u.shape, space.dims))
+) -> NDArray[np.int64]:
+    """The same on a finite space, as rows of its list of points, (B, s)."""
+    box_of_point = regions.index(space.points())
+    chosen = np.empty(u.shape[:2], dtype=np.int64)
     for box in np.unique(boxes):
-        inside = points[box_of_point == box]
+        inside = np.flatnonzero(box_of_point == box)
         check(len(inside) > 0, "each region must hold a point of the space", region=int(box))
-        chosen[boxes == box] = inside[(u[boxes == box] * len(inside)).astype(np.int64)]
+        own = boxes == box
+        chosen[own] = inside[(u[own, :, 0, 0] * len(inside)).astype(np.int64)]
     return chosen
 
 
@@ -99,9 +101,19 @@ def due_fits(initial: int, every: int, fitted_at: int, told: int) -> range:
     return range(first, told + 1, every)
 
 
-def message(rows: Array, values: Array, regularisation: float, prior: Array, noise: Array) -> Array:
-    """ω ~ N(ν, λΣ⁻¹), (B, M): rows (B, t, M) are φ at the history, zero where there is none."""
-    return posterior.draw(rows, values, regularisation, prior, noise)
+def message(
+    rows: Array,
+    values: Array,
+    regularisation: float,
+    prior: Array,
+    noise: Array,
+    root: Array | None = None,
+) -> Array:
+    """ω ~ N(ν, λΣ⁻¹), (B, M): rows (B, t, M) are φ at the history, zero where there is none.
+
+    root (B, t, t), if it has been kept: see `posterior.draw`.
+    """
+    return posterior.draw(rows, values, regularisation, prior, noise, root=root)
 
 
 @lru_cache(maxsize=4)
@@ -111,24 +123,32 @@ def exact_table(kernel: Kernel, space: Space) -> NDArray[np.float64]:
 
 
 def own_point(
-    table: Array, kernel: Kernel, history: History, prior: Array, noise: Array, scale: float
+    table: Array,
+    kernel: Kernel,
+    history: History,
+    prior: Array,
+    noise: Array,
+    scale: float,
+    root: Array | None = None,
 ) -> Array:
     """Index of the best point of a finite space under an exact draw of each agent's belief.
 
-    table (K, r) are the exact features of the space; prior (B, r), noise (B, t) normals.
+    table (K, r) are the exact features of the space; prior (B, r), noise (B, t) normals; root
+    (B, t, t), if it has been kept: see `posterior.draw`.
     """
     xp = array_namespace(table)
     rows = masked_rows(table, history)
-    weights = posterior.draw(rows, history.values, kernel.noise, prior, noise, scale)
+    weights = posterior.draw(rows, history.values, kernel.noise, prior, noise, scale, root)
     return over_points(xp.matmul(weights, table.T))
 
 
 def masked_rows(table: Array, history: History) -> Array:
     """The rows of a table over the points of a finite space, at each history: (B, t, columns)."""
     xp = array_namespace(table)
-    shape = history.mask.shape
     rows = xp.take(table, xp.reshape(history.index, (-1,)), axis=0)
-    rows = xp.reshape(rows, (*shape, table.shape[1]))
+    rows = xp.reshape(rows, (*history.values.shape, table.shape[1]))
+    if history.mask is None:
+        return rows
     return xp.where(history.mask[..., None], rows, xp.zeros_like(rows))
 
 

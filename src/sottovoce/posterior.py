@@ -2,7 +2,8 @@
 
 Symbols: B batch, t observations, M features, D dimensions, K points, F frequencies of a prior
 draw, r rank. Φ (..., t, M) features of the history, y (..., t) observations, λ noise variance,
-Σ = ΦᵀΦ + λI, ν = Σ⁻¹Φᵀy, β scale of the draw's spread; ω0, ε standard normals.
+Σ = ΦᵀΦ + λI, ν = Σ⁻¹Φᵀy, β scale of the draw's spread; ω0, ε standard normals; R (..., t, t) the
+inverse root of ΦΦᵀ + λI: lower triangular, RᵀR = (ΦΦᵀ + λI)⁻¹.
 
 All go through the dual (Matheron) form, which costs O(t²M): a prior draw, corrected by what it
 got wrong at the observations, ω = βω0 + Φᵀ(ΦΦᵀ + λI)⁻¹(y − β(Φω0 + √λ ε)), is N(ν, β²λΣ⁻¹).
@@ -39,17 +40,50 @@ def draw(
     prior: Array,
     noise: Array,
     scale: float | Array = 1.0,
+    root: Array | None = None,
 ) -> Array:
     """A draw ω ~ N(ν, β²λΣ⁻¹), (..., M).
 
     phi, y and lam as in `mean`; prior (..., M) and noise (..., t) are standard normals, scale
-    is β, a number or a batch (...).
+    is β, a number or a batch (...). Whoever has kept R gives it as root, and saves the O(t³).
     """
     xp = array_namespace(phi, y)
     start = lifted(scale, 1) * prior
     seen = xp.matmul(phi, start[..., None])[..., 0]
     error = y - seen - lifted(scale * lam**0.5, 1) * noise
-    return start + _pulled_back(phi, _solved(phi, error, lam))
+    solved = _solved(phi, error, lam) if root is None else _refined(root, phi, error, lam)
+    return start + _pulled_back(phi, solved)
+
+
+def next_root_row(root: Array, similar: Array, lam: float) -> Array:
+    """The row that one more observation adds to R: (..., t, t) -> (..., t + 1).
+
+    similar (..., t + 1) are its inner products φ·φ_i with the t before it, and with itself.
+    """
+    xp = array_namespace(root, similar)
+    across = xp.matmul(root, similar[..., :-1, None])
+    # what is left of its variance is never below λ but by rounding
+    left = similar[..., -1] + lam - xp.vecdot(across[..., 0], across[..., 0])
+    left = xp.where(left > lam, left, xp.full_like(left, lam))[..., None]
+    back = xp.matmul(xp.matrix_transpose(root), across)[..., 0]
+    return xp.concat([-back, xp.ones_like(left)], axis=-1) / xp.sqrt(left)
+
+
+def _refined(root: Array, phi: Array, y: Array, lam: float | Array) -> Array:
+    """(ΦΦᵀ + λI)⁻¹y, (..., t), by R and one step of refinement.
+
+    The step makes up for the rounding that R gathers while it grows, so that the answer is as
+    good as a solution from scratch.
+    """
+    xp = array_namespace(phi, y)
+
+    def times_inverse(error: Array) -> Array:
+        inner = xp.matmul(root, error[..., None])
+        return xp.matmul(xp.matrix_transpose(root), inner)[..., 0]
+
+    x = times_inverse(y)
+    seen = xp.matmul(phi, _pulled_back(phi, x)[..., None])[..., 0]
+    return x + times_inverse(y - seen - lifted(lam, 1) * x)
 
 
 def _solved(phi: Array, y: Array, lam: float | Array) -> Array:
@@ -81,7 +115,10 @@ def exact_features(kernel: Kernel, points: NDArray[np.float64]) -> NDArray[np.fl
     )
     values, vectors = np.linalg.eigh(covariance(kernel, points, points))
     kept = values > 1e-14 * values[-1]
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept]))
+    # an eigenvector's sign is the library's whim; here it is fixed
+    towards = np.sin(np.arange(1.0, len(points) + 1)) @ vectors[:, kept]
+    signs = np.where(towards < 0, -1.0, 1.0)
+    return np.asarray(vectors[:, kept] * (signs * np.sqrt(values[kept])))
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,20 @@ def test_rows_that_are_masked_are_zero() -> None:
     assert np.all(rows[~mask] == 0)
 
 
+def test_without_a_mask_every_row_is_an_observation() -> None:
+    seen, table = history(2, 4), RANDOM.random((60, 5))
+    bare = moves.History(None, seen.values, None, seen.index)
+    assert np.array_equal(moves.masked_rows(table, bare), moves.masked_rows(table, seen))
+
+
+def test_starting_rows_are_the_starting_points() -> None:
+    boxes, u = np.asarray([0, 1, 2, 1]), RANDOM.random((4, 9, 1, 1))
+    rows = moves.starting_rows(GRID, equal_boxes(3, 1), boxes, u)
+    points = moves.starting_points(GRID, equal_boxes(3, 1), boxes, u)
+    assert np.array_equal(GRID.points()[rows], points)
+    assert np.array_equal(equal_boxes(3, 1).index(points), np.repeat(boxes[:, None], 9, axis=1))
+
+
 # what is tried next, on a finite space
 
 
@@ -114,7 +128,7 @@ def test_a_larger_scale_explores_more_of_the_space() -> None:
     many = moves.History(
         np.broadcast_to(seen.points, (200, 8, 1)),
         np.broadcast_to(seen.values, (200, 8)),
-        np.broadcast_to(seen.mask, (200, 8)),
+        np.broadcast_to(np.asarray(seen.mask), (200, 8)),
         np.broadcast_to(np.asarray(seen.index), (200, 8)),
     )
     prior = RANDOM.standard_normal((200, table.shape[1]))

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput
 from sottovoce.features import shared_features
 from sottovoce.kernel import Kernel, covariance
-from sottovoce.posterior import PathwiseDraw, draw, exact_features, mean, pathwise_draw
+from sottovoce.posterior import (
+    PathwiseDraw,
+    draw,
+    exact_features,
+    mean,
+    next_root_row,
+    pathwise_draw,
+)
 
 Floats = NDArray[Any]
 
@@ -92,6 +99,35 @@ def test_without_history_the_draw_is_the_prior_and_the_mean_is_zero() -> None:
 def test_a_noise_variance_of_zero_is_refused() -> None:
     with pytest.raises(InvalidInput, match="lam must be above 0"):
         mean(np.zeros((1, 2)), np.zeros(1), 0.0)
+
+
+def grown_root(phi: Floats, lam: float) -> Floats:
+    """R of a batch of histories (B, t, M), row by row."""
+    root = np.zeros((phi.shape[0], phi.shape[1], phi.shape[1]))
+    for k in range(phi.shape[1]):
+        similar = np.einsum("bim,bm->bi", phi[:, : k + 1], phi[:, k])
+        root[:, k, : k + 1] = next_root_row(root[:, :k, :k], similar, lam)
+    return root
+
+
+def test_a_root_grown_row_by_row_is_the_inverse_of_the_cholesky_factor() -> None:
+    phi = np.stack([history(seed)[0] for seed in range(3)])
+    gram = phi @ phi.mT + 0.05 * np.eye(7)
+    wanted = np.linalg.inv(np.linalg.cholesky(gram))
+    np.testing.assert_allclose(grown_root(phi, 0.05), wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("lam", [1e-2, 1e-6])
+def test_a_draw_by_a_kept_root_is_the_draw_from_scratch_even_where_points_repeat(
+    lam: float,
+) -> None:
+    rng = np.random.default_rng(0)
+    few = shared_features(0, 30, 2, 0.3)(rng.random((5, 2)))
+    phi = few[rng.integers(5, size=(4, 70))]  # 70 observations at 5 points: all but singular
+    y, prior, noise = (rng.standard_normal((4, n)) for n in (70, 30, 70))
+    wanted = draw(phi, y, lam, prior, noise, 0.7)
+    found = draw(phi, y, lam, prior, noise, 0.7, grown_root(phi, lam))
+    np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 @pytest.mark.parametrize("lengthscale", [0.02, 0.3, 3.0])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import sys
+import tracemalloc
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.belief import Belief
-from sottovoce.errors import InvalidInput
+from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.kernel import Kernel
 from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, TS, Method
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
@@ -18,6 +20,7 @@ from sottovoce.problems.synthetic import SPACE as GRID
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.schedule import OwnBelief, Speaking
 from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.simulate.place import place_named
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
 
@@ -324,3 +327,76 @@ def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
         alone = coins <= 0.5
         assert 0 < alone.sum() < AGENTS
         assert np.array_equal(first.points[alone], half.points[alone])
+
+
+# groups and chunks
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("space", [GRID, MIXED, LIST], ids=["grid", "mixed", "list"])
+def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
+    space: Space, name: str, belief: str
+) -> None:
+    if space is GRID and belief == "fitted":
+        pytest.skip("a second's work for each agent and round, and LIST shows the same")
+    problem = HillProblem(space, BELIEFS[belief])
+    study = Study(space, small(METHODS[name]), 11, ROUNDS)
+    whole = simulate(study, problem, Draws(5, 1, chunk=4))
+    for group in (1, 3, 4, 9):
+        parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
+        assert np.allclose(parts.points, whole.points, rtol=0, atol=1e-9)
+        assert np.allclose(parts.observed, whole.observed, rtol=0, atol=1e-9)
+        for number, vectors in whole.broadcasts.items():
+            assert np.allclose(parts.broadcasts[number], vectors, rtol=0, atol=1e-9)
+
+
+def test_agents_of_the_first_chunk_meet_the_same_draws_however_many_there_are() -> None:
+    few, many = (
+        simulate(Study(GRID, small(TS), agents, 2), Synthetic(), Draws(1, 0, chunk=6))
+        for agents in (6, 20)
+    )
+    assert np.array_equal(few.points[:, :3], many.points[:6, :3])
+    assert not np.any(np.all(many.points[:6, :3] == many.points[6:12, :3], axis=(1, 2)))
+
+
+def test_what_is_made_in_between_takes_memory_for_a_group_only() -> None:
+    agents = 4000
+    study = Study(GRID, small(TS), agents, 1)
+    simulate(study, Synthetic(), Draws(0, 0))  # what is kept from run to run is there now
+
+    def peak(group: int) -> int:
+        tracemalloc.start()
+        try:
+            simulate(study, Synthetic(), Draws(0, 0), group=group)
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    # the values at all 1000 points, 8 bytes each: all agents' at once, or a group's
+    assert peak(100) + 0.5 * 8 * 1000 * agents < peak(agents)
+
+
+def test_groups_and_chunks_of_nobody_are_refused() -> None:
+    study = Study(GRID, small(TS), AGENTS, ROUNDS)
+    with pytest.raises(InvalidInput, match="group must be at least 1, got group=0"):
+        simulate(study, Synthetic(), Draws(0, 0), group=0)
+    with pytest.raises(InvalidInput, match="chunk must be at least 1, got chunk=0"):
+        Draws(0, 0, chunk=0)
+
+
+# devices
+
+
+def test_draws_on_a_device_need_a_device() -> None:
+    study = Study(GRID, small(TS), AGENTS, ROUNDS)
+    with pytest.raises(InvalidInput, match="draws on a device need a run on a device"):
+        simulate(study, Synthetic(), Draws(0, 0, on_device=True))
+
+
+def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[gpu\]'"):
+        place_named("cuda")

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
-import dp_accounting
 import numpy as np
-from dp_accounting.pld import PLDAccountant
-from dp_accounting.rdp import RdpAccountant
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from sottovoce.errors import UnsupportedEvent, check
 from sottovoce.privacy.events import Event, NonPrivate, SubsampledGaussian, grouped
+
+if TYPE_CHECKING:  # at run time it is imported where it is used: it takes a second
+    import dp_accounting
 
 Accountant = Callable[[Sequence[Event], float], float]
 
@@ -33,8 +34,6 @@ BOUNDS = ("moments", "rdp", "pld")  # what may guard a budget
 _MOMENT_ORDERS = np.arange(1, 33)
 # whole orders: for others dp-accounting's series does not always converge
 _RENYI_ORDERS = [*range(2, 65), 80, 96, 128, 192, 256, 512, 1024]
-_ZERO_OUT = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
-_REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 
 
 def moments(events: Sequence[Event], delta: float) -> float:
@@ -65,11 +64,15 @@ def _log_moments(z: float, q: float) -> NDArray[np.float64]:
 
 def rdp(events: Sequence[Event], delta: float) -> float:
     """Rényi DP. For fixed-size samples, Wang et al. 2019 under replace-one adjacency."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.rdp import RdpAccountant
+
     groups = _readable(events, delta, "rdp", allow_fixed=True)
     fixed = {event.sampling == "fixed" for event, _ in groups}
     if len(fixed) > 1:
         raise UnsupportedEvent("rdp composes one kind of sampling at a time, got both")
-    adjacency = _REPLACE_ONE if True in fixed else _ZERO_OUT
+    relation = NeighboringRelation
+    adjacency = relation.REPLACE_ONE if True in fixed else relation.REPLACE_SPECIAL
     accountant = RdpAccountant(_RENYI_ORDERS, adjacency)
     for event, count in groups:
         accountant.compose(_translated(event), count)
@@ -78,12 +81,16 @@ def rdp(events: Sequence[Event], delta: float) -> float:
 
 def pld(events: Sequence[Event], delta: float) -> float:
     """Privacy loss distributions, rounded so that the answer is an upper bound."""
+    from dp_accounting import NeighboringRelation
+    from dp_accounting.pld import PLDAccountant
+
     groups = _readable(events, delta, "pld")
     if not groups:
         return 0.0
     # the losses spread over about 1/z²; a step in proportion keeps the grid's size in bounds
     widest = max(1 / event.noise**2 for event, _ in groups)
-    accountant = PLDAccountant(_ZERO_OUT, 1e-4 * max(1.0, widest / 25))
+    zero_out = NeighboringRelation.REPLACE_SPECIAL
+    accountant = PLDAccountant(zero_out, 1e-4 * max(1.0, widest / 25))
     for event, count in groups:
         accountant.compose(_translated(event), count)
     return float(accountant.get_epsilon(delta))
@@ -136,6 +143,8 @@ def _readable(
 
 def _translated(event: SubsampledGaussian) -> dp_accounting.DpEvent:
     """The event in dp-accounting's words."""
+    import dp_accounting
+
     if event.sampling == "poisson":
         return dp_accounting.PoissonSampledDpEvent(
             event.participation, dp_accounting.GaussianDpEvent(event.noise)

@@ -2,31 +2,96 @@
 
 Streams are named, and a name's draws do not depend on what else is drawn: two methods run with
 the same seed meet the same objectives, initial points, coins and observation noise, so their
-difference is the method's.
+difference is the method's. Nor do they depend on how many agents are simulated at a time: every
+`chunk` of agents has streams of its own.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
+from sottovoce.arrays import Array
 from sottovoce.errors import check
+from sottovoce.simulate.place import DeviceStream, Place
+
+CHUNK = 4096
+DEVICE_CHUNK = 32768  # keeps a GPU busy, and below 65536, where some batched kernels end
+
+
+Stream: TypeAlias = np.random.Generator | DeviceStream
+Recipe = Callable[[Stream, int], tuple[Array, ...]]  # draws for n agents: arrays (n, ...)
 
 
 class Draws:
-    """The streams of one run of one seed."""
+    """The streams of one run of one seed.
 
-    def __init__(self, seed: int, run: int) -> None:
+    on_device: agents' draws come from the device's own generator, when the run is on one. That
+    is faster, and gives other numbers of the same distribution.
+    """
+
+    def __init__(
+        self, seed: int, run: int, *, chunk: int | None = None, on_device: bool = False
+    ) -> None:
         check(seed >= 0 and run >= 0, "seed and run must be at least 0", seed=seed, run=run)
+        default = DEVICE_CHUNK if on_device else CHUNK
         self.seed = seed
         self.run = run
+        self.chunk = default if chunk is None else chunk
+        self.on_device = on_device
+        check(self.chunk >= 1, "chunk must be at least 1", chunk=chunk)
 
-    def stream(self, name: str, round_number: int = 0) -> np.random.Generator:
-        """The generator of that name (and round), always from its beginning."""
-        key = (self.run, zlib.crc32(name.encode()), round_number)
-        return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=key))
+    def stream(self, name: str, round_number: int = 0, chunk: int = 0) -> np.random.Generator:
+        """The generator of that name (and round, and chunk), always from its beginning."""
+        return np.random.default_rng(self._sequence(name, round_number, chunk))
 
-    def seed_for(self, name: str) -> int:
+    def seed_for(self, name: str, round_number: int = 0, chunk: int = 0) -> int:
         """A whole number of that name, for what takes a seed."""
-        return int(self.stream(name).integers(2**63))
+        return int(self.stream(name, round_number, chunk).integers(2**63))
+
+    def _sequence(self, name: str, round_number: int, chunk: int) -> np.random.SeedSequence:
+        key = (self.run, zlib.crc32(name.encode()), round_number)
+        return np.random.SeedSequence(self.seed, spawn_key=(*key, chunk) if chunk else key)
+
+
+class Dealer:
+    """Deals the draws of a run of N agents to groups of them, as arrays of the place."""
+
+    def __init__(self, draws: Draws, agents: int, place: Place) -> None:
+        rule = "draws on a device need a run on a device: simulate(..., device='cuda')"
+        check(place.torch is not None or not draws.on_device, rule)
+        self._draws, self._agents, self._place = draws, agents, place
+        # the chunk dealt last, by name: groups smaller than a chunk come back for the rest of it
+        self._last: dict[str, tuple[tuple[int, int], tuple[Array, ...]]] = {}
+
+    def deal(self, name: str, round_number: int, who: slice, recipe: Recipe) -> tuple[Array, ...]:
+        """The arrays (n, ...) that the recipe draws, for the n agents of a slice of all."""
+        size = self._draws.chunk
+        parts = []
+        for chunk in range(who.start // size, -(-who.stop // size)):
+            begin = chunk * size
+            here = slice(max(who.start - begin, 0), who.stop - begin)
+            whole = self._whole(name, round_number, chunk, recipe)
+            parts.append([array[here] for array in whole])
+        if len(parts) == 1:
+            return tuple(parts[0])
+        return tuple(self._place.xp.concat(arrays) for arrays in zip(*parts, strict=True))
+
+    def _whole(self, name: str, round_number: int, chunk: int, recipe: Recipe) -> tuple[Array, ...]:
+        key, arrays = self._last.get(name, ((-1, -1), ()))
+        if key != (round_number, chunk):
+            self._last.pop(name, None)  # before the next is drawn, to hold only one
+            count = min(self._draws.chunk, self._agents - chunk * self._draws.chunk)
+            arrays = recipe(self.stream(name, round_number, chunk), count)
+            arrays = tuple(self._place.array(array) for array in arrays)
+            self._last[name] = ((round_number, chunk), arrays)
+        return arrays
+
+    def stream(self, name: str, round_number: int = 0, chunk: int = 0) -> Stream:
+        """The generator itself, the device's where it is to draw."""
+        if not self._draws.on_device:
+            return self._draws.stream(name, round_number, chunk)
+        return DeviceStream(self._place, self._draws.seed_for(name, round_number, chunk))

@@ -1,0 +1,70 @@
+"""A group of agents on a space that is searched as a cube, with candidates and ascents.
+
+Symbols: n agents of the group, t observations, D dimensions, M features.
+"""
+
+from __future__ import annotations
+
+from sottovoce import moves
+from sottovoce.agent import CANDIDATES, FREQUENCIES
+from sottovoce.arrays import Array
+from sottovoce.regions import Regions
+from sottovoce.simulate.draws import Stream
+from sottovoce.simulate.groups import Group
+
+
+class Cube(Group):
+    """Agents on a space with a continuous parameter, or with too many points to list."""
+
+    def start(self) -> Array:
+        """N_init uniform points for each agent, from its own region or from everywhere."""
+        space, (regions, boxes) = self.study.space, self.study.start
+        shape = (self.study.method.initial, moves.starting_tries(space), space.dims)
+        (u,) = self._deal("start", 0, lambda random, n: (random.random((n, *shape)),))
+        places = moves.starting_points(space, regions, boxes[self.who], self.place.numpy(u))
+        return self.place.array(places)
+
+    def messages(self, round_number: int) -> Array:
+        """Each agent's vector for a round, (n, M)."""
+        method, told = self.study.method, self.crowd.told
+        rows, values = self.study.features(self._points(told)), self._values(told)
+        prior, noise = self._deal(
+            "message",
+            round_number,
+            lambda random, n: (
+                random.standard_normal((n, method.features)),
+                random.standard_normal((n, told)),
+            ),
+        )
+        return moves.message(rows, values, method.regularisation, prior, noise)
+
+    def _from_own_belief(self, t: int, own: Array) -> Array:
+        space, told = self.study.space, self.crowd.told
+        noise, frequencies, amplitudes, candidates = self._deal("belief", t, self._path_draws)
+        draws = moves.PathDraws(frequencies[own], amplitudes[own], noise[own], candidates[own])
+        values = self._values(told)[own]
+        some = moves.History(self._points(told)[own], values, self._mask(values))
+        kernels, everywhere = self._current_kernel().part(own), Regions((1,) * space.dims)
+        scale = self.study.method.exploration(t, space.dims)
+        return space.snap(moves.own_place(kernels, some, draws, everywhere, scale))
+
+    def _path_draws(self, random: Stream, n: int) -> tuple[Array, ...]:
+        dims = self.study.space.dims
+        return (
+            random.standard_normal((n, self.crowd.told)),
+            random.standard_normal((n, FREQUENCIES, dims)),
+            random.standard_normal((n, FREQUENCIES, 2)),
+            random.random((n, CANDIDATES, dims)),
+        )
+
+    def _from_broadcast(self, t: int, vectors: Array, other: Array) -> Array:
+        candidates = self._deal("shared", t, self._shared_draws)[-1][other]
+        if vectors.shape[0] > 1:
+            vectors = vectors[other]
+        shape = (candidates.shape[0], *vectors.shape[1:])
+        vectors = self.xp.broadcast_to(vectors, shape)
+        place = moves.shared_place(self.study.features, self.study.regions, vectors, candidates)
+        return self.study.space.snap(place)
+
+    def _points(self, count: int) -> Array:
+        return self.crowd.places[self.who, :count]

@@ -1,0 +1,126 @@
+"""Some of a run's agents, simulated together: what they say, and where they go next.
+
+A group is as many agents as fit in memory at a time; groups know nothing of each other. What
+they have tried and seen is kept for the whole run, and a group looks at its slice of it.
+
+Symbols: n agents of the group, N of the run, t query number, L observations in the end,
+P regions, M features, D dimensions.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import cast
+
+from sottovoce import moves
+from sottovoce.agent import CANDIDATES
+from sottovoce.arrays import Array
+from sottovoce.belief import Belief
+from sottovoce.kernel import Kernel
+from sottovoce.kernelfit import fit
+from sottovoce.simulate.draws import Dealer, Recipe, Stream
+from sottovoce.simulate.place import Place
+from sottovoce.study import Study
+
+
+@dataclass
+class Crowd:
+    """All agents of a run: what they know in common, and what they have tried and seen."""
+
+    study: Study
+    belief: Belief
+    dealer: Dealer
+    place: Place
+    places: Array  # (N, L, D) in the cube, or (N, L): which of the points of a finite space
+    observed: Array  # (N, L)
+    told: int = 0
+
+
+class Group(ABC):
+    """The agents of one slice of the crowd."""
+
+    def __init__(self, crowd: Crowd, who: slice) -> None:
+        self.crowd, self.who, self.size = crowd, who, who.stop - who.start
+        self.place, self.xp, self.study = crowd.place, crowd.place.xp, crowd.study
+        self._kernel: Kernel | None = None  # the fitted ones
+        self._fitted_at = 0
+
+    @abstractmethod
+    def start(self) -> Array:
+        """The initial queries: (n, N_init), or (n, N_init, D)."""
+
+    @abstractmethod
+    def messages(self, round_number: int) -> Array:
+        """Each agent's vector for a round, (n, M)."""
+
+    @abstractmethod
+    def _points(self, count: int) -> Array:
+        """The first `count` points each agent tried, (n, count, D)."""
+
+    @abstractmethod
+    def _from_own_belief(self, t: int, own: Array) -> Array:
+        """The next queries of those that the mask (n,) names, by a draw of their own belief."""
+
+    @abstractmethod
+    def _from_broadcast(self, t: int, vectors: Array, other: Array) -> Array:
+        """The next queries of those that the mask (n,) names, by what they heard.
+
+        vectors: one (1, P, M) for all, or one for each agent of the group, (n, 1, M).
+        """
+
+    def next(self, t: int, broadcast: Array | None) -> Array:
+        """Query t of each agent, (n,) or (n, D); without a broadcast all go alone."""
+        everyone = self.xp.ones(self.size, dtype=self.xp.bool, device=self.place.device)
+        if broadcast is None:
+            return self._from_own_belief(t, everyone)
+        (coins,) = self._deal("coin", t, lambda random, n: (random.random(n),))
+        own = coins <= self.study.method.own_belief(t)
+        chosen = self.xp.empty_like(self.crowd.places[self.who, 0])
+        if bool(self.xp.any(own)):
+            chosen[own] = self._from_own_belief(t, own)
+        if not bool(self.xp.all(own)):
+            chosen[~own] = self._from_broadcast(t, self._heard(t, broadcast), ~own)
+        return chosen
+
+    def _heard(self, t: int, broadcast: Array) -> Array:
+        """What each hears: one (1, P, M) for all, or for each the vector of one peer (n, 1, M)."""
+        if self.study.method.exchange != "peer":
+            return broadcast[None]
+        (other,) = self._deal("shared", t, self._shared_draws)[:1]
+        own = self.xp.arange(self.who.start, self.who.stop, device=self.place.device)
+        other = other + self.xp.astype(other >= own, other.dtype)
+        return self.xp.take(broadcast, other, axis=0)[:, None, :]
+
+    def _shared_draws(self, random: Stream, n: int) -> tuple[Array, ...]:
+        """For following others: whom, among peers; and where to begin, unless points are listed."""
+        drawn: list[Array] = []
+        if self.study.method.exchange == "peer":
+            drawn.append(random.integers(self.study.agents - 1, size=n))
+        if not self.study.space.finite:
+            drawn.append(random.random((n, CANDIDATES, self.study.space.dims)))
+        return tuple(drawn)
+
+    def _deal(self, name: str, number: int, recipe: Recipe) -> tuple[Array, ...]:
+        return self.crowd.dealer.deal(name, number, self.who, recipe)
+
+    def _values(self, count: int) -> Array:
+        """The first `count` observations as they are modelled, (n, count)."""
+        seen = self.crowd.observed[self.who, :count]
+        if not self.crowd.belief.standardise:
+            return seen
+        return moves.standardised(seen, self._mask(seen))
+
+    def _mask(self, values: Array) -> Array:
+        return self.xp.ones_like(values, dtype=self.xp.bool)
+
+    def _current_kernel(self) -> Kernel:
+        """The fixed kernel, or one fitted for each agent, brought up to date."""
+        belief, initial = self.crowd.belief, self.study.method.initial
+        if belief.kernel is not None:
+            return belief.kernel
+        for count in moves.due_fits(initial, belief.refit, self._fitted_at, self.crowd.told):
+            values = self._values(count)
+            self._kernel = fit(self._points(count), values, self._mask(values), self._kernel)
+            self._fitted_at = count
+        return cast(Kernel, self._kernel)

@@ -1,0 +1,151 @@
+"""A group of agents on a finite space: its points are listed, and agents are at rows of the list.
+
+Features of all points are taken once a run; every agent's Gram matrix is kept as an inverse
+root R that grows by a row with every observation, so that a query costs O(t²), not O(t³).
+
+Symbols: n agents of the group, t observations, L in the end, K points, M features, D dimensions,
+r rank of the exact features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce import moves
+from sottovoce.arrays import Array
+from sottovoce.kernel import Kernel, covariance
+from sottovoce.posterior import exact_features, next_root_row
+from sottovoce.simulate.groups import Crowd, Group
+from sottovoce.simulate.place import Place
+from sottovoce.study import Study
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all groups know of the points."""
+
+    points: Array  # (K, D)
+    boxes: Array  # (K,), the region each lies in
+    shared: Array  # (K, M), φ
+    exact: Array | None  # (K, r), exact features of the kernel, if all agents have the same
+
+    @classmethod
+    def of(cls, study: Study, kernel: Kernel | None, place: Place) -> Ground:
+        """The points of the study's space, in the place where arrays live."""
+        points = study.space.points()
+        exact = None
+        if kernel is not None:  # rows are what is taken, so they should lie together
+            exact = place.array(np.ascontiguousarray(moves.exact_table(kernel, study.space)))
+        boxes, shared = study.regions.index(points), study.features(points)
+        return cls(place.array(points), place.array(boxes), place.array(shared), exact)
+
+
+class Roots:
+    """R of each agent of a group, (n, L, L), filled row by row."""
+
+    def __init__(self, place: Place, size: int, length: int, lam: float) -> None:
+        self._place, self._shape, self._lam = place, (size, length, length), lam
+        self._rows: Array | None = None  # made when first asked for: not every method needs it
+        self._known = 0
+
+    def upto(self, count: int, similar: Callable[[int], Array]) -> Array:
+        """R of the first `count` observations, (n, count, count).
+
+        similar(k): inner products of observation k's features with those of 0, ..., k.
+        """
+        rows = self._place.zeros(*self._shape) if self._rows is None else self._rows
+        for k in range(self._known, count):
+            rows[:, k, : k + 1] = next_root_row(rows[:, :k, :k], similar(k), self._lam)
+        self._rows, self._known = rows, count
+        return rows[:, :count, :count]
+
+
+class Listed(Group):
+    """Agents on a finite space."""
+
+    def __init__(self, crowd: Crowd, who: slice, ground: Ground) -> None:
+        super().__init__(crowd, who)
+        self._ground = ground
+        length, kernel = crowd.places.shape[1], crowd.belief.kernel
+        self._shared_roots = Roots(self.place, self.size, length, self.study.method.regularisation)
+        noise = 1.0 if kernel is None else float(kernel.noise)
+        self._own_roots = Roots(self.place, self.size, length, noise)
+
+    def start(self) -> Array:
+        """N_init uniform rows for each agent, from its own region or from everywhere."""
+        space, (regions, boxes) = self.study.space, self.study.start
+        shape = (self.study.method.initial, moves.starting_tries(space), space.dims)
+        (u,) = self._deal("start", 0, lambda random, n: (random.random((n, *shape)),))
+        rows = moves.starting_rows(space, regions, boxes[self.who], self.place.numpy(u))
+        return self.place.array(rows)
+
+    def messages(self, round_number: int) -> Array:
+        """Each agent's vector for a round, (n, M)."""
+        method, told = self.study.method, self.crowd.told
+        history = self._history()
+        rows = moves.masked_rows(self._ground.shared, history)
+        root = self._shared_roots.upto(
+            told, lambda k: self.xp.matmul(rows[:, : k + 1], rows[:, k, :, None])[..., 0]
+        )
+        prior, noise = self._deal(
+            "message",
+            round_number,
+            lambda random, n: (
+                random.standard_normal((n, method.features)),
+                random.standard_normal((n, told)),
+            ),
+        )
+        return moves.message(rows, history.values, method.regularisation, prior, noise, root)
+
+    def _from_own_belief(self, t: int, own: Array) -> Array:
+        exact, told = self._ground.exact, self.crowd.told
+        if exact is None:
+            return self._by_fitted_kernels(t, own)
+        kernel, rank = self._current_kernel(), exact.shape[1]
+        points = self._points(told)
+        root = self._own_roots.upto(
+            told, lambda k: covariance(kernel, points[:, k : k + 1], points[:, : k + 1])[:, 0]
+        )
+        (noise,) = self._deal("belief", t, lambda random, n: (random.standard_normal((n, told)),))
+        (prior,) = self._deal("prior", t, lambda random, n: (random.standard_normal((n, rank)),))
+        scale = self.study.method.exploration(t, self.study.space.dims)
+        if bool(self.xp.all(own)):  # nothing to leave out, nothing to copy
+            return moves.own_point(exact, kernel, self._history(), prior, noise, scale, root)
+        some = self._history(own)
+        return moves.own_point(exact, kernel, some, prior[own], noise[own], scale, root[own])
+
+    def _by_fitted_kernels(self, t: int, own: Array) -> Array:
+        """One agent after the other: each has a kernel, hence exact features, of its own."""
+        kernel, told = self._current_kernel(), self.crowd.told
+        points = self.study.space.points()
+        count, scale = len(points), self.study.method.exploration(t, self.study.space.dims)
+        (noise,) = self._deal("belief", t, lambda random, n: (random.standard_normal((n, told)),))
+        (prior,) = self._deal("prior", t, lambda random, n: (random.standard_normal((n, count)),))
+        best = []
+        for k in self.xp.nonzero(own)[0]:
+            one, mine = kernel.one(int(k)), slice(int(k), int(k) + 1)
+            table = self.place.array(exact_features(one, points))
+            draws = prior[mine, : table.shape[1]], noise[mine]
+            best.append(moves.own_point(table, one, self._history(mine), *draws, scale))
+        return self.xp.concat(best)
+
+    def _from_broadcast(self, t: int, vectors: Array, other: Array) -> Array:
+        if vectors.shape[0] > 1:
+            vectors = vectors[other]
+        return moves.shared_point(self._ground.shared, self._ground.boxes, vectors)
+
+    def _points(self, count: int) -> Array:
+        index = self._index(count)
+        flat = self.xp.take(self._ground.points, self.xp.reshape(index, (-1,)), axis=0)
+        return self.xp.reshape(flat, (self.size, count, -1))
+
+    def _index(self, count: int) -> Array:
+        return self.crowd.places[self.who, :count]
+
+    def _history(self, some: Array | slice = slice(None)) -> moves.History:
+        """What (some of) the agents have seen, by index alone."""
+        told = self.crowd.told
+        return moves.History(None, self._values(told)[some], None, self._index(told)[some])

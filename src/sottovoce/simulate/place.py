@@ -1,0 +1,80 @@
+"""Where a simulation's arrays live: in NumPy, or in PyTorch on a device (a GPU, say).
+
+PyTorch is an extra, imported only when a device is named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat.numpy
+import numpy as np
+from array_api_compat import to_device
+from numpy.typing import NDArray
+
+from sottovoce.arrays import Array
+from sottovoce.errors import InvalidInput, MissingExtra
+
+
+@dataclass(frozen=True)
+class Place:
+    """An array library by the array API standard, and a device of it."""
+
+    xp: Any
+    device: Any
+    torch: Any = None  # the library itself, where it is PyTorch
+
+    def array(self, values: Any) -> Array:
+        """The values as an array that lives here."""
+        return self.xp.asarray(values, device=self.device)
+
+    def zeros(self, *shape: int, whole: bool = False) -> Array:
+        """Zeros, as doubles or as whole numbers."""
+        dtype = self.xp.int64 if whole else self.xp.float64
+        return self.xp.zeros(shape, dtype=dtype, device=self.device)
+
+    def numpy(self, array: Array) -> NDArray[Any]:
+        """An array that lives here as NumPy's."""
+        return np.asarray(array if self.torch is None else to_device(array, "cpu"))
+
+
+def place_named(device: str | None) -> Place:
+    """NumPy, or PyTorch's device of that name ("cpu", "cuda", "cuda:1", ...)."""
+    if device is None:
+        return Place(array_api_compat.numpy, "cpu")
+    try:
+        import torch
+        from array_api_compat import torch as xp
+    except ImportError as error:
+        raise MissingExtra("simulating on a device", "gpu") from error
+    try:
+        torch.zeros(1, dtype=torch.float64, device=device).cpu()
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).splitlines()[0]
+        raise InvalidInput(
+            f"device must be one that PyTorch finds here, got {device!r}: {reason}"
+        ) from error
+    return Place(xp, torch.device(device), torch)
+
+
+class DeviceStream:
+    """A generator on a device, with the methods of NumPy's that the simulator needs."""
+
+    def __init__(self, place: Place, seed: int) -> None:
+        self._torch = place.torch
+        generator = place.torch.Generator(device=place.device).manual_seed(seed)
+        self._where = {"generator": generator, "device": place.device}
+
+    def standard_normal(self, size: Any) -> Array:
+        """Standard normals of that shape."""
+        return self._torch.randn(size, dtype=self._torch.float64, **self._where)
+
+    def random(self, size: Any) -> Array:
+        """Uniforms in [0, 1) of that shape."""
+        return self._torch.rand(size, dtype=self._torch.float64, **self._where)
+
+    def integers(self, high: int, *, size: Any) -> Array:
+        """Whole numbers from 0 to high − 1, of that shape."""
+        shape = (size,) if isinstance(size, int) else size
+        return self._torch.randint(high, shape, **self._where)

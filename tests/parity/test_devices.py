@@ -1,0 +1,177 @@
+"""One mathematics: a run on PyTorch is the run on NumPy, given the same draws.
+
+Skipped where PyTorch is not installed. Device "cpu" shows all but speed; where there is a GPU, it
+is tried too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.belief import Belief
+from sottovoce.errors import InvalidInput
+from sottovoce.kernel import Kernel
+from sottovoce.methods import METHODS, TS, Method
+from sottovoce.privacy.release import Mechanism
+from sottovoce.problems import Problem, Setting
+from sottovoce.problems.synthetic import Synthetic
+from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.simulate.place import DeviceStream, place_named
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)  # the arrays are small: more threads only get in each other's way
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
+MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
+FIXED, FITTED = Belief(Kernel(0.3, 1.0, 0.01)), Belief(refit=2)
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Smooth objectives on any cube."""
+
+    agents: int
+    noise: float = 0.05
+
+    @property
+    def optimum(self) -> NDArray[np.float64]:
+        return np.full(self.agents, np.inf)
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        phase = 0.1 * np.arange(self.agents)[:, None]
+        return np.asarray(np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2)
+
+
+@dataclass(frozen=True)
+class WaveProblem:
+    """Waves on a given space with a given belief."""
+
+    space: Space
+    belief: Belief
+    name: str = "waves"
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.space, self.belief)
+
+    def draw(self, agents: int, random: np.random.Generator) -> Waves:
+        return Waves(agents)
+
+
+def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> None:
+    study = Study(problem.setting.space, replace(method, initial=4), agents, 5)
+    here = simulate(study, problem, Draws(3, 1, chunk=8))
+    there = simulate(study, problem, Draws(3, 1, chunk=8), device=device, group=7)
+    for name in ("points", "truth", "observed", "optimum"):
+        one, two = getattr(here, name), getattr(there, name)
+        assert type(two) is np.ndarray
+        assert np.allclose(one, two, rtol=0, atol=1e-8), name
+    assert here.broadcasts.keys() == there.broadcasts.keys()
+    for number, vectors in here.broadcasts.items():
+        assert np.allclose(there.broadcasts[number], vectors, rtol=0, atol=1e-8)
+    assert here.events == there.events
+    for a, b in zip(here.diagnostics, there.diagnostics, strict=True):
+        assert a.clipped == b.clipped
+        assert a.signal_to_noise == pytest.approx(b.signal_to_noise)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_device_does_what_numpy_does_on_the_synthetic_problem(name: str, device: str) -> None:
+    agree(METHODS[name], Synthetic(), device)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize(
+    ("space", "belief"),
+    [(LIST, FIXED), (MIXED, FIXED), (MIXED, FITTED)],
+    ids=["list", "mixed", "mixed-fitted"],
+)
+def test_a_device_does_what_numpy_does_on_any_problem(
+    space: Space, belief: Belief, name: str, device: str
+) -> None:
+    method = replace(METHODS[name], features=25, lengthscale=0.3)
+    agree(method, WaveProblem(space, belief), device, agents=9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_each_agents_fitted_kernel_works_on_a_device_too(device: str) -> None:
+    # eigenvectors may differ by more than rounding, so other points of the same belief are drawn
+    problem = WaveProblem(LIST, FITTED)
+    study = Study(LIST, replace(TS, initial=4), 5, 3)
+    outcome = simulate(study, problem, Draws(0, 0), device=device)
+    assert np.allclose(LIST.snap(outcome.points), outcome.points)
+
+
+def on_device(method: Method, device: str, run: int, **sizes: Any) -> Outcome:
+    problem = Synthetic()
+    study = Study(problem.setting.space, method, 300, 6)
+    return simulate(study, problem, Draws(0, run, on_device=True), device=device, **sizes)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_devices_own_draws_repeat_and_do_not_depend_on_the_group(device: str) -> None:
+    private = METHODS["dp-fts-de"]
+    first = on_device(private, device, 0)
+    for again in (on_device(private, device, 0), on_device(private, device, 0, group=70)):
+        assert np.allclose(first.points, again.points, rtol=0, atol=1e-9)
+        assert np.allclose(first.observed, again.observed, rtol=0, atol=1e-9)
+    assert not np.allclose(first.observed, on_device(private, device, 1).observed)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_devices_own_draws_give_the_same_regret_on_average(device: str) -> None:
+    # without noise in the sum, agents' own draws are all that is left to chance
+    method = replace(METHODS["dp-fts-de"], mechanism=Mechanism(participation=1.0, noise=0.0))
+    study = Study(Synthetic().setting.space, method, 300, 6)
+    for run in range(3):
+        there = on_device(method, device, run)
+        here = simulate(study, Synthetic(), Draws(0, run))
+        for t in (0, 3, 6):
+            a, b = here.simple_regret[:, t], there.simple_regret[:, t]
+            assert abs(a.mean() - b.mean()) < 5 * np.sqrt((a.var() + b.var()) / 300) + 0.02
+        assert np.std(there.observed - there.truth) == pytest.approx(0.1, rel=0.05)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", ["fts", "dp-fts-de"])
+@pytest.mark.parametrize("space", [LIST, MIXED], ids=["list", "mixed"])
+def test_a_devices_own_draws_do_for_problems_that_live_in_numpy(
+    space: Space, name: str, device: str
+) -> None:
+    method = replace(METHODS[name], initial=4, features=25, lengthscale=0.3)
+    study, draws = Study(space, method, 6, 3), Draws(0, 0, on_device=True)
+    outcome = simulate(study, WaveProblem(space, FIXED), draws, device=device)
+    assert np.allclose(space.snap(outcome.points), outcome.points)
+    assert np.all(np.isfinite(outcome.observed))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_devices_stream_has_the_distributions_it_names(device: str) -> None:
+    place = place_named(device)
+    stream = DeviceStream(place, 7)
+    normal = place.numpy(stream.standard_normal((40, 500)))
+    uniform = place.numpy(stream.random((40, 500)))
+    whole = place.numpy(stream.integers(5, size=20000))
+    assert normal.dtype == uniform.dtype == np.float64
+    assert abs(normal.mean()) < 0.04
+    assert normal.std() == pytest.approx(1, abs=0.03)
+    assert uniform.min() >= 0
+    assert uniform.max() < 1
+    assert uniform.mean() == pytest.approx(0.5, abs=0.02)
+    assert np.bincount(whole, minlength=5) == pytest.approx(np.full(5, 4000), rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["nonsense", "cuda:99", "meta"])
+def test_a_device_that_is_not_there_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInput, match=f"device must be one that PyTorch finds.*{name!r}"):
+        place_named(name)
