@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +26,7 @@ from sottovoce.errors import (
     WrongRound,
     check,
 )
+from sottovoce.files import write_text
 from sottovoce.kernel import Kernel
 from sottovoce.kernelfit import fit
 from sottovoce.messages import Broadcast, Message
@@ -172,15 +172,7 @@ class Agent:
             "said": None if self._said is None else self._said.to_bytes().hex(),
             "broadcast": None if self._broadcast is None else self._broadcast.to_bytes().hex(),
         }
-        target = Path(path)
-        part = target.with_name(target.name + ".part")
-        try:
-            part.write_text(json.dumps(content))
-            part.replace(target)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise StorageError(f"agent could not be saved to {target}: {error}") from error
+        write_text(Path(path), json.dumps(content))
 
     @classmethod
     def load(cls, path: str | Path, study: Study, belief: Belief | None = None) -> Agent:

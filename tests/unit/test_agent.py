@@ -603,7 +603,7 @@ def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(tmp_path: Path
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     for target in ("missing/agent.json", "file/agent.json", "folder"):
-        with pytest.raises(StorageError, match="could not be saved"):
+        with pytest.raises(StorageError, match="could not be written"):
             agent.save(tmp_path / target)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
 

@@ -1,0 +1,214 @@
+"""The report: one HTML page that holds everything it shows and asks the network for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sottovoce.files import write_whole
+from sottovoce.report.chart import chart, swatch
+from sottovoce.report.files import VERDICTS, read_figures
+from sottovoce.report.styles import colours_as_css, styles_for
+from sottovoce.report.tables import (
+    CLASSES,
+    SIGNS,
+    claims_table,
+    curves_table,
+    numbers_table,
+    settings_list,
+)
+from sottovoce.report.text import counted, duration, escaped, number, with_error
+
+_TITLE = "Sottovoce: the paper’s figures, run again"
+_LEAD = (
+    "Many parties tune the same kind of model together, each on data it may not show. The method "
+    "is DP-FTS-DE (Dai, Low and Jaillet, NeurIPS 2021). This page sets what the paper says beside "
+    "what this implementation measured."
+)
+_READING = (
+    "Bands and ± are one standard error over runs. The estimate is the number judged: a mean "
+    "difference between two curves, or the quantity that the claim is about. A claim holds or "
+    "does not hold where the 95 % interval of a paired test over runs says so; within noise means "
+    "that the runs cannot tell. Grey lines are references, and controls that broadcast nothing but "
+    "noise."
+)
+_PRIVACY = (
+    "ε is given by each accountant for the same noise. The gdp figure is an approximation, never a "
+    "bound; the others are bounds. ∞ means that vectors are sent unprotected. Under zero-out "
+    "adjacency one agent’s vectors become zero in every round, under replace-one any others; the "
+    "number of agents, the regions, the weights, S, q and z are public. These are simulations: "
+    "their seeded noise protects nobody."
+)
+
+
+def write_report(folder: Path) -> Path:
+    """Write FOLDER/report.html from FOLDER/figures/*.json; returns where it is."""
+    page = make_page(read_figures(folder))
+    path = folder / "report.html"
+    # a lone surrogate from a file cannot be written as UTF-8; it becomes a question mark
+    write_whole(path, lambda part: part.write_bytes(page.encode("utf-8", "replace")))
+    return path
+
+
+def make_page(figures: Sequence[dict[str, Any]]) -> str:
+    """The whole page, from the content of figure files; equal files give equal pages."""
+    style = colours_as_css() + _text_of("page.css")
+    script = _text_of("page.js")
+    # The browser itself then refuses any request and any script but ours
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    sections = "\n\n".join(_section(figure) for figure in figures)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="sottovoce {escaped(figures[0]["version"])}">
+<link rel="icon" href="data:,">
+<title>{_TITLE}</title>
+<style>{style}</style>
+</head>
+<body>
+<a class="skip" href="#claims">Skip to the claims</a>
+{_head(figures)}
+<main>
+{_summary(figures)}
+
+{sections}
+</main>
+<footer><p>Made by <code>sottovoce report</code> from {counted(len(figures), "file", "files")}.
+Nothing on this page comes from the network.</p></footer>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _text_of(name: str) -> str:
+    return files("sottovoce.report").joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _head(figures: Sequence[dict[str, Any]]) -> str:
+    verdicts = [claim["verdict"] for figure in figures for claim in figure["claims"]]
+    tally = "".join(
+        f'<li class="{CLASSES[name]}"><b>{verdicts.count(name)}</b> '
+        f'<span><span aria-hidden="true">{SIGNS[name]}</span> {_plural(name, verdicts)}</span></li>'
+        for name in VERDICTS
+    )
+    versions: dict[str, set[str]] = {}
+    for figure in figures:
+        for name, version in figure["versions"].items():
+            versions.setdefault(name, set()).add(version)
+    made_with = ", ".join(
+        f"{escaped(name)} {escaped(' and '.join(sorted(found)))}"
+        for name, found in sorted(versions.items(), key=lambda item: (item[0] != "sottovoce", item))
+    )
+    total = duration(sum(figure["seconds"] for figure in figures))
+    return f"""<header>
+<h1>{_TITLE}</h1>
+<p class="lead">{_LEAD}</p>
+<ul class="tally" aria-label="Verdicts">{tally}</ul>
+<p class="facts">{counted(len(figures), "figure", "figures")},
+{counted(len(verdicts), "claim", "claims")}, {total} of computing. {made_with}.</p>
+</header>"""
+
+
+def _plural(name: str, verdicts: list[str]) -> str:
+    if verdicts.count(name) == 1:
+        return name
+    return {"holds": "hold", "does not hold": "do not hold"}.get(name, name)
+
+
+def _summary(figures: Sequence[dict[str, Any]]) -> str:
+    links = "".join(
+        f'<li><a href="#{figure["name"]}">{escaped(figure["title"])}</a>{_place(figure)}</li>'
+        for figure in figures
+    )
+    claims = any(figure["claims"] for figure in figures)
+    table = claims_table(figures, "All claims", linked=True) if claims else "<p>None.</p>"
+    return f"""<section id="claims">
+<h2>All claims</h2>
+<p>{_READING}</p>
+{table}
+<h3>Figures</h3>
+<ol class="contents">{links}</ol>
+</section>"""
+
+
+def _place(figure: dict[str, Any]) -> str:
+    return f' <span class="place">{escaped(figure["paper"])}</span>' if figure["paper"] else ""
+
+
+def _section(figure: dict[str, Any]) -> str:
+    facts = [f"Problem: {escaped(figure['problem'])}"]
+    facts += [f"objective: {escaped(figure['objective'])}"] if figure["objective"] else []
+    facts += [counted(figure["runs"], "run", "runs"), f"{duration(figure['seconds'])} of computing"]
+    verdicts = (
+        claims_table([figure], f"Claims of {escaped(figure['title'])}", linked=False)
+        if figure["claims"]
+        else "<p>No claim of the paper is checked here.</p>"
+    )
+    private = any(curve["epsilon"] is not None for curve in figure["curves"])
+    return f"""<section class="figure" id="{figure["name"]}">
+<h2>{escaped(figure["title"])}{_place(figure)}</h2>
+<p>{escaped(figure["about"])}</p>
+<p class="facts">{", ".join(facts)}.</p>
+{_chart_and_legend(figure)}
+<h3>Claims</h3>
+{verdicts}
+<h3>Curves{" and their privacy" if private else ""}</h3>
+{curves_table(figure)}
+{f"<p>{_PRIVACY}</p>" if private else ""}
+<h3>Settings of all curves</h3>
+{settings_list(figure["settings"])}
+<h3>Run it again</h3>
+<pre class="command" tabindex="0"><code>{escaped(figure["command"])}</code></pre>
+<details><summary>All numbers</summary>
+{numbers_table(figure)}
+</details>
+</section>"""
+
+
+def _chart_and_legend(figure: dict[str, Any]) -> str:
+    curves = figure["curves"]
+    rows = []
+    for curve, style in zip(curves, styles_for([c["role"] for c in curves]), strict=True):
+        line = curve["regret"]
+        last = with_error(line["mean"][-1], line["stderr"][-1] if line["stderr"] else None)
+        rows.append(
+            f'<li>{swatch(style)}<span class="label">{escaped(curve["label"])}</span>'
+            f'<span class="value">{last}</span></li>'
+        )
+    x_label, y_label = escaped(figure["x_label"]), escaped(figure["y_label"])
+    end = number(max(x for curve in curves for x in curve["regret"]["t"]), 6)
+    drawn = _plot(chart(figure), x_label, y_label)
+    on_log = chart(figure, log=True)
+    log = (
+        "<details><summary>The same on a logarithmic scale</summary>\n"
+        f"{_plot(on_log, x_label, y_label + ', logarithmic')}\n</details>"
+        if on_log
+        else ""
+    )
+    return f"""<figure>
+{drawn}
+<figcaption><p class="at">Values at x = <span class="x">{end}</span></p>
+<ul class="legend">{"".join(rows)}</ul></figcaption>
+{log}
+</figure>"""
+
+
+def _plot(svg: str, x_label: str, y_label: str) -> str:
+    return f'<p class="y-label">{y_label}</p>\n{svg}\n<p class="x-label">{x_label}</p>'

@@ -1,0 +1,275 @@
+"""The report in a real Chromium, driven over its DevTools pipe: no library, no open port."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import select
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce.report import write_report
+
+MADE_UP = runpy.run_path(str(Path(__file__).parents[1] / "made_up_figures.py"))
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+FLAGS = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-sync",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--remote-debugging-pipe",
+]
+# Chromium listens on descriptor 3 and speaks on 4
+LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD_CLOEXEC, 10) for fd in sys.argv[1:3]]
+os.dup2(ends[0], 3)
+os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium here; on Debian: apt-get install -y chromium"
+    ),
+]
+
+
+class Browser:
+    """One page of a fresh Chromium; keeps every event that it reports."""
+
+    def __init__(self, profile: Path) -> None:
+        theirs_in, self._to = os.pipe()
+        self._from, theirs_out = os.pipe()
+        ends = (theirs_in, theirs_out)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *map(str, ends), str(CHROMIUM), *FLAGS,
+             f"--user-data-dir={profile}"],
+            pass_fds=ends, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        for end in ends:
+            os.close(end)
+        self._unread = b""
+        self._sent = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
+        self._session = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.call(f"{domain}.enable")
+
+    def close(self) -> None:
+        try:
+            self._session = None
+            self.call("Browser.close")
+            self._process.wait(10)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            os.close(self._to)
+            os.close(self._from)
+
+    def _receive(self, until: float) -> dict[str, Any]:
+        while b"\0" not in self._unread:
+            ready, _, _ = select.select([self._from], [], [], max(0.0, until - time.monotonic()))
+            assert ready, "Chromium does not answer"
+            piece = os.read(self._from, 1 << 16)
+            assert piece, "Chromium has gone"
+            self._unread += piece
+        message, _, self._unread = self._unread.partition(b"\0")
+        return dict(json.loads(message))
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        self._sent += 1
+        message: dict[str, Any] = {"id": self._sent, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        until = time.monotonic() + 60
+        while True:
+            answer = self._receive(until)
+            if answer.get("id") == self._sent:
+                assert "error" not in answer, answer
+                return dict(answer["result"])
+            self.events.append(answer)
+
+    def show(self, page: Path, width: int, theme: str) -> None:
+        """Open a page at a width in a theme and wait until it is there."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=900, deviceScaleFactor=1, mobile=width < 500,
+        )  # fmt: skip
+        feature = {"name": "prefers-color-scheme", "value": theme}
+        self.call("Emulation.setEmulatedMedia", media="screen", features=[feature])
+        self.events.clear()
+        self.call("Page.navigate", url=page.as_uri())
+        until = time.monotonic() + 60
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._receive(until))
+        self.run("new Promise(done => requestAnimationFrame(() => setTimeout(done, 100)))")
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        answer = self.call(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def complaints(self) -> list[dict[str, Any]]:
+        """What the page threw, logged as an error, or had refused."""
+        bad = ("error", "warning", "assert")
+        return [
+            event
+            for event in self.events
+            if event["method"] == "Runtime.exceptionThrown"
+            or event["params"].get("entry", {}).get("level") in bad
+            or event["params"].get("type") in bad
+        ]
+
+    def requests(self) -> list[str]:
+        """Every address the page asked for, itself included."""
+        sent = [e for e in self.events if e["method"] == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("results")
+    MADE_UP["write"](folder)
+    return write_report(folder)
+
+
+SIZES = "[document.scrollingElement.scrollWidth, innerWidth]"
+# Of each figure: its name, and of each line how wide and high it is drawn, and in which colour
+LINES = """
+[...document.querySelectorAll("section.figure")].map(section => [section.id,
+  [...section.querySelector("figure > svg.chart").querySelectorAll("polyline.line")].map(line => {
+    const box = line.getBoundingClientRect(), look = getComputedStyle(line);
+    return [box.width, box.height, look.visibility === "visible" ? look.stroke : "none"];
+  })])
+"""
+PAPER = "getComputedStyle(document.body).backgroundColor"
+# Whatever reaches beyond the right edge without a box of its own that scrolls
+BEYOND = """
+[...document.querySelectorAll("body *")].filter(element =>
+  element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".box")
+  ).map(element => element.outerHTML.slice(0, 100))
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_is_whole_at_every_width_in_every_theme(
+    browser: Browser, report: Path, width: int, theme: str
+) -> None:
+    browser.show(report, width, theme)
+    browser.run("document.querySelectorAll('details').forEach(part => { part.open = true; })")
+    assert browser.complaints() == []
+    assert browser.requests()[0] == report.as_uri()
+    assert all(url.startswith("data:") for url in browser.requests()[1:])
+    across, window = browser.run(SIZES)
+    assert window == width
+    assert across <= width
+    assert browser.run(BEYOND) == []
+    paper = browser.run(PAPER)
+    assert (paper == "rgb(253, 253, 251)") == (theme == "light")  # so the style sheet applies
+    drawn = dict(browser.run(LINES))
+    assert {name: len(lines) for name, lines in drawn.items()} == {
+        figure["name"]: len(figure["curves"]) for figure in MADE_UP["figures"]()
+    }
+    for line in (line for lines in drawn.values() for line in lines):
+        assert line[0] > 0.7 * min(width, 900)
+        assert line[1] > 20
+        assert line[2] not in ("none", paper)
+
+
+def test_the_page_fits_on_paper_and_is_printed_in_ink_even_by_night(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report, 718, "dark")  # the width of A4 between its margins
+    night = [{"name": "prefers-color-scheme", "value": "dark"}]
+    browser.call("Emulation.setEmulatedMedia", media="print", features=night)
+    across, window = browser.run(SIZES)
+    assert across <= window
+    assert browser.run(PAPER) == "rgb(253, 253, 251)"
+    assert browser.run("getComputedStyle(document.querySelector('.copy')).display") == "none"
+
+
+def test_the_legend_tells_the_values_under_the_pointer_and_then_the_last_ones_again(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report, 1280, "light")
+    legend = "document.querySelector('#benefit-of-de figcaption').innerText"
+    at_the_end = browser.run(legend)
+    chart = "document.querySelector('#benefit-of-de svg.chart')"
+    browser.run(f"{chart}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    box = browser.run(f"(b => [b.x, b.y, b.width, b.height])({chart}.getBoundingClientRect())")
+    x, y = box[0] + box[2] * (86 + 656 / 4) / 760, box[1] + box[3] / 2  # a quarter along
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    under = browser.run(legend)
+    first = MADE_UP["figures"]()[0]["curves"][0]["regret"]["mean"][10]
+    assert under.startswith("Values at x = 10\n")
+    assert f"{first:.4f}" in under
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+    assert browser.run(legend) == at_the_end
+    assert browser.complaints() == []
+
+
+def test_a_command_can_be_copied(browser: Browser, report: Path) -> None:
+    browser.show(report, 1280, "light")
+    browser.run("document.querySelector('#benefit-of-de .copy').click()")
+    wait = "new Promise(done => setTimeout(done, 300))"
+    browser.run(wait)
+    said = browser.run("document.querySelector('#benefit-of-de .copy').textContent")
+    assert said in ("Copied", "Selected")
+    if said == "Selected":  # a browser that lets no page write to the clipboard
+        assert browser.run("getSelection().toString()") == MADE_UP["figures"]()[0]["command"]
+
+
+def test_a_script_that_got_into_the_page_all_the_same_would_not_run(
+    browser: Browser, report: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.html"
+    planted = "<script>window.ran = 1</script><img src='http://127.0.0.1:9/x.png'></main>"
+    broken.write_text(report.read_text("utf-8").replace("</main>", planted), "utf-8")
+    browser.show(broken, 1280, "light")
+    assert browser.run("window.ran === undefined")
+    assert any("Content Security Policy" in json.dumps(c) for c in browser.complaints())
+
+
+def test_these_tests_would_see_an_error_a_request_and_an_overflow(
+    browser: Browser, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<!DOCTYPE html><html><body><p style='width: 2000px'>wide</p>"
+        "<img src='http://127.0.0.1:9/x.png'><script>throw new Error('seen')</script></body></html>"
+    )
+    browser.show(bad, 1280, "light")
+    assert any("seen" in json.dumps(complaint) for complaint in browser.complaints())
+    assert "http://127.0.0.1:9/x.png" in browser.requests()
+    across, window = browser.run(SIZES)
+    assert across > window
+    assert browser.run(BEYOND) != []
