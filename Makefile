@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # small matrices: more threads than one only get in each other's way
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: install demo test test-all mutants bench lint format clean
+.PHONY: install demo test test-all chromium mutants bench lint format clean
 
 install: $(READY)
 
@@ -31,15 +31,23 @@ test: install lint
 	$(BIN)/coverage report --include='*/privacy/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
-test-all: install lint
+test-all: install lint chromium
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
 	$(BIN)/python tests/mutants.py
+
+# the report is looked at in a real browser
+chromium:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+		|| { apt-get update -qq && apt-get install -y -qq chromium; } \
+		|| echo "no Chromium: the tests of the report in a browser will be skipped"
 
 mutants: install
 	$(BIN)/python tests/mutants.py
 
 bench: install
 	$(BIN)/python benchmarks/ask.py
+	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/python benchmarks/simulate.py
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from array_api_compat import device
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
@@ -51,11 +52,11 @@ class Regions:
     def index(self, x: Array) -> Array:
         """The box each point lies in: (..., D) -> (...) of integers."""
         xp = array_namespace(x)
-        box = xp.zeros(x.shape[:-1], dtype=xp.int64)
+        box = xp.zeros(x.shape[:-1], dtype=xp.int64, device=device(x))
         for d, slices in enumerate(self.splits):
             if slices > 1:
                 # counted against the corners themselves, so that a corner is never on two sides
-                inside = xp.zeros(x.shape[:-1], dtype=xp.int64)
+                inside = xp.zeros_like(box)
                 for edge in range(1, slices):
                     inside = inside + xp.astype(x[..., d] >= edge / slices, xp.int64)
                 box = box * slices + inside
@@ -153,3 +154,14 @@ class Weights:
 
 REAL_WORLD = Weights(hold=10, decay=30)
 UNIFORM = Weights(hold=0, decay=0)
+
+NAMED_WEIGHTS: dict[str, Weights] = {
+    "synthetic": Weights(),
+    "real-world": REAL_WORLD,
+    "uniform": UNIFORM,
+    "non-adaptive": Weights(adaptive=False),
+    # the appendix's three others, on the schedule of the real problems
+    "weights-1": Weights(strength=9.0, hold=10, decay=30),
+    "weights-2": Weights("ratio", 1000.0, hold=10, decay=30),
+    "weights-3": Weights("square", 40.0, hold=10, decay=30),
+}

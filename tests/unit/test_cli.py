@@ -53,7 +53,11 @@ def sottovoce(
 
 
 def options(**given: object) -> list[str]:
-    return [part for name, value in given.items() for part in (f"--{name}", str(value))]
+    words = []
+    for name, value in given.items():
+        option = name.replace("_", "-")
+        words += [f"--no-{option}"] if value is False else [f"--{option}", str(value)]
+    return words
 
 
 def budget(**changes: object) -> list[str]:
@@ -269,6 +273,10 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "sensitivity": "tight",
         "delta": 0.001,
         "seed": 3,
+        "lengthscale": 0.05,
+        "weights": "non-adaptive",
+        "own_belief": "inverse",
+        "local_start": False,
     }
     data = sottovoce("run", *options(**given), "--json").data
     assert data["config"] == given

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "src" / "sottovoce"
 # A module imports only from those before it.
 ORDER = [
     "errors",
+    "files",
     "arrays",
     "parameters",
     "space",

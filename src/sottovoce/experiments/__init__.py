@@ -2,13 +2,13 @@
 
 from sottovoce.experiments.config import RunConfig, config_from, config_from_toml
 from sottovoce.experiments.runner import (
-    RunResult,
     planned_events,
     run_all,
     run_and_save,
     run_one,
     summarise,
 )
+from sottovoce.experiments.store import RunResult
 
 __all__ = [
     "RunConfig",

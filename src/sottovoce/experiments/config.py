@@ -7,14 +7,29 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.methods import Method, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
+from sottovoce.regions import NAMED_WEIGHTS
+from sottovoce.schedule import OwnBelief
 from sottovoce.study import Study
+
+_KINDS: dict[Any, tuple[str, ...]] = {
+    int: ("agents", "rounds", "runs", "seed", "regions", "features"),
+    (int, float): ("delta", "lengthscale", "clip", "participation", "noise"),
+    str: ("problem", "method", "sampling", "sensitivity", "weights", "own_belief"),
+    bool: ("local_start",),
+}
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    (int, float): "a number",
+    str: "a word",
+    bool: "true or false",
+}
 
 
 @dataclass(frozen=True)
@@ -30,39 +45,45 @@ class RunConfig:
     delta: float | None = None  # None: N^(−1.1), the paper's
     regions: int | None = None
     features: int | None = None
+    lengthscale: float | None = None  # of the shared features
     clip: float | None = None
     participation: float | None = None
     noise: float | None = None
     sampling: str | None = None
     sensitivity: str | None = None
+    weights: str | None = None  # a name from regions.NAMED_WEIGHTS
+    own_belief: str | None = None  # p_t: root, inverse or square
+    local_start: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("agents", "rounds", "runs", "seed", "regions", "features"):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            check(value is None or whole, f"{name} must be a whole number", **{name: value})
-        for name in ("delta", "clip", "participation", "noise"):
-            value = getattr(self, name)
-            real = isinstance(value, (int, float)) and not isinstance(value, bool)
-            check(value is None or real, f"{name} must be a number", **{name: value})
+        for kind, names in _KINDS.items():
+            for name in names:
+                value = getattr(self, name)
+                right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+                check(value is None or right, f"{name} must be {_WORDS[kind]}", **{name: value})
         check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
-        _ = (
-            self.study(),
-            self.resolved_delta(),
-        )  # whatever else is wrong, it is said before anything runs
+        # one name for one problem, however it was written
+        object.__setattr__(self, "problem", problem_named(self.problem).name)
+        # whatever else is wrong is said before anything runs
+        _ = self.study(), self.resolved_delta()
 
     def resolved_method(self) -> Method:
         """The named method with this config's changes."""
         method = method_named(self.method)
-        changes: dict[str, Any] = {}
-        if self.regions is not None:
-            changes["regions"] = self.regions
-        if self.features is not None:
-            changes["features"] = self.features
-        names = [field.name for field in fields(Mechanism)]
-        mechanism = {n: getattr(self, n) for n in names if getattr(self, n) is not None}
+        names = ("regions", "features", "lengthscale", "local_start")
+        changes: dict[str, Any] = {
+            n: getattr(self, n) for n in names if getattr(self, n) is not None
+        }
+        if self.weights is not None:
+            known = f"weights must be one of {', '.join(NAMED_WEIGHTS)}"
+            check(self.weights in NAMED_WEIGHTS, known, got=self.weights)
+            changes["weights"] = NAMED_WEIGHTS[self.weights]
+        if self.own_belief is not None:
+            changes["own_belief"] = OwnBelief(cast(Any, self.own_belief))
+        parts = [field.name for field in fields(Mechanism)]
+        mechanism = {n: getattr(self, n) for n in parts if getattr(self, n) is not None}
         if mechanism and method.mechanism is None:
             raise InvalidInput(
                 f"method {method.name!r} protects nothing, so it takes no {', '.join(mechanism)}"
@@ -93,10 +114,10 @@ def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:
             near = difflib.get_close_matches(key, known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
             raise InvalidInput(f"{origin} has an unknown key {key!r}{hint}")
-    for key in ("problem", "method", "sampling", "sensitivity"):
-        if key in data and not isinstance(data[key], str):
-            raise InvalidInput(f"{origin}: {key} must be a word, got {data[key]!r}")
-    return RunConfig(**data)
+    try:
+        return RunConfig(**data)
+    except InvalidInput as error:
+        raise InvalidInput(f"{origin}: {error}") from error
 
 
 def config_from_toml(path: str | Path) -> RunConfig:

@@ -1,8 +1,4 @@
-"""Runs a config and keeps its results: a manifest first, one file a run, a summary last.
-
-A folder holds one config. What is there is never computed again, so an interrupted command
-resumes where it stopped, and asking for more runs adds to those there are.
-"""
+"""Runs a config, keeps its results, and sums them up."""
 
 from __future__ import annotations
 
@@ -10,10 +6,7 @@ import json
 import math
 import platform
 import time
-import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +15,12 @@ import scipy
 from numpy.typing import NDArray
 
 from sottovoce import __version__
-from sottovoce.errors import StorageError
 from sottovoce.experiments.config import RunConfig
+from sottovoce.experiments.store import RunResult, Store
+from sottovoce.files import write_text
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
-from sottovoce.problems import problem_named
+from sottovoce.problems import Problem, problem_named
 from sottovoce.server import planned_event
 from sottovoce.simulate import Draws, Outcome, simulate
 from sottovoce.study import Study, plain
@@ -34,34 +28,29 @@ from sottovoce.study import Study, plain
 Watcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """What is kept of one run."""
-
-    regret: NDArray[np.float64]  # (N, T + 1), simple regret after 0..T queries
-    points: NDArray[np.float64]  # (N, N_init + T, D)
-    observed: NDArray[np.float64]  # (N, N_init + T)
-    clipped: NDArray[np.float64]  # share of vectors clipped, by release
-    signal_to_noise: NDArray[np.float64]  # by release
-    seconds: NDArray[np.float64]  # ()
-
-
 def planned_events(study: Study) -> list[Event]:
     """Everything the study will release."""
     return [planned_event(study, "plan")] * study.method.speaking.count(study.rounds)
 
 
-def run_one(config: RunConfig, run: int, watcher: Watcher | None = None) -> RunResult:
-    """One run, by its number."""
+def run_study(
+    study: Study, problem: Problem, seed: int, run: int, watcher: Watcher | None = None
+) -> RunResult:
+    """One run of a study, by its number."""
     began = time.perf_counter()
 
     def watch(t: int, events: list[Event]) -> None:
         if watcher is not None:
             watcher(run, t, events)
 
-    problem, draws = problem_named(config.problem), Draws(config.seed, run)
-    outcome = simulate(config.study(), problem, draws, watch)
+    outcome = simulate(study, problem, Draws(seed, run), watch)
     return _kept(outcome, time.perf_counter() - began)
+
+
+def run_one(config: RunConfig, run: int, watcher: Watcher | None = None) -> RunResult:
+    """One run of a config, by its number."""
+    problem = problem_named(config.problem)
+    return run_study(config.study(), problem, config.seed, run, watcher)
 
 
 def _kept(outcome: Outcome, seconds: float) -> RunResult:
@@ -81,15 +70,12 @@ def run_all(
     """All runs of a config; with a folder, those it already holds are read from it."""
     if folder is None:
         return [run_one(config, run, watcher) for run in range(config.runs)]
-    _prepare(config, folder)
-    results = []
+    store = Store(folder, config.study(), config.problem, config.seed)
+    store.prepare()
     for run in range(config.runs):
-        path = folder / f"run-{run:04d}.npz"
-        if not path.exists():
-            result = run_one(config, run, watcher)
-            _write(path, lambda part, kept=result: np.savez(part, **vars(kept)))  # type: ignore[misc]
-        results.append(_read(path, config))
-    return results
+        if not store.holds(run):
+            store.write(run, run_one(config, run, watcher))
+    return [store.read(run) for run in range(config.runs)]
 
 
 def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
@@ -129,7 +115,7 @@ def run_and_save(config: RunConfig, folder: Path, watcher: Watcher | None = None
     """Run, save, and return the summary, which also goes to `summary.json`."""
     summary = summarise(config, run_all(config, folder, watcher))
     text = json.dumps(summary, indent=2, allow_nan=False)
-    _write(folder / "summary.json", lambda part: part.write_text(text))
+    write_text(folder / "summary.json", text)
     return summary
 
 
@@ -153,55 +139,3 @@ def _standard_error(means: NDArray[np.float64]) -> NDArray[np.float64]:
 def _finite(value: float) -> float | None:
     """JSON has no infinity: an ε without protection, a ratio to no noise, is null."""
     return float(value) if math.isfinite(value) else None
-
-
-def _prepare(config: RunConfig, folder: Path) -> None:
-    """Make the folder and its manifest, or see that the one there is this config's."""
-    manifest = folder / "manifest.json"
-    # the number of runs may grow; everything else makes it another experiment
-    wanted = {key: value for key, value in config.to_dict().items() if key != "runs"}
-    wanted = {"version": __version__, **wanted}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        found = json.loads(manifest.read_text()) if manifest.exists() else None
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{folder} cannot be used for results: {error}") from error
-    if found is not None:
-        _compare(found, wanted, folder)
-        return
-    if any(folder.glob("run-*.npz")):
-        raise StorageError(f"{folder} holds runs but no manifest.json; use another folder")
-    _write(manifest, lambda part: part.write_text(json.dumps(wanted, indent=2)))
-
-
-def _compare(found: Any, wanted: Mapping[str, Any], folder: Path) -> None:
-    theirs = found if isinstance(found, dict) else {}
-    for key in sorted(set(theirs) | set(wanted)):
-        if theirs.get(key) != wanted.get(key):
-            raise StorageError(
-                f"{folder} holds another run: {key} is {theirs.get(key)!r} there and "
-                f"{wanted.get(key)!r} here; use another folder"
-            )
-
-
-def _write(path: Path, writer: Callable[[Path], object]) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".part-{path.name}")  # keeps the ending, which np.savez insists on
-    try:
-        writer(part)
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise StorageError(f"{path} could not be written: {error}") from error
-
-
-def _read(path: Path, config: RunConfig) -> RunResult:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            result = RunResult(**{name: arrays[name] for name in arrays.files})
-    except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{path} is damaged ({error}); delete it to run it again") from error
-    if result.regret.shape != (config.agents, config.rounds + 1):
-        raise StorageError(f"{path} is of another run; delete it to run it again")
-    return result

@@ -1,0 +1,5 @@
+"""`python -m sottovoce.cli`."""
+
+from sottovoce.cli import main
+
+main()

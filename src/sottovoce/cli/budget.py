@@ -1,0 +1,67 @@
+"""`sottovoce budget`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from sottovoce.cli.show import ERR, OUT, Json, number, print_json
+
+_PUBLIC = "the number of agents, regions, weights, S, q and z are public."
+_ADJACENCY_NOTES = {
+    "zero-out": f"zero-out. One agent's vectors become zero in every round; {_PUBLIC}",
+    "replace-one": (
+        f"replace-one, which includes zero-out. One agent's vectors become any others; {_PUBLIC}"
+    ),
+}
+_ACCOUNTANT_NOTES = {
+    "moments": "bound; the paper's",
+    "rdp": "bound",
+    "pld": "bound; the tightest here",
+    "gdp": "approximation, not a bound",
+}
+
+
+def budget(
+    agents: Annotated[int, typer.Option(help="N, the number of agents.")],
+    rounds: Annotated[int, typer.Option(help="T, the number of rounds that speak.")],
+    participation: Annotated[float, typer.Option(help="q, each agent's chance to be in a round.")],
+    noise: Annotated[float | None, typer.Option(help="z, to find ε for.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="ε, to find z for.")] = None,
+    delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1, the paper's.")] = None,
+    accountant: Annotated[str, typer.Option(help="moments, rdp, pld, gdp or all.")] = "all",
+    sampling: Annotated[str, typer.Option(help="poisson or fixed.")] = "poisson",
+    as_json: Json = False,
+) -> None:
+    """What a study costs in privacy: ε for a noise, or the noise for an ε."""
+    from sottovoce.experiments.budgeting import Plan, answer, costs_of_stricter_delta
+
+    plan = Plan(agents, rounds, participation, delta, sampling)
+    result = answer(plan, noise=noise, epsilon=epsilon, accountant=accountant)
+    if as_json:
+        print_json(result)
+    else:
+        table = Table(title=f"Privacy of {rounds} rounds, {agents} agents, q = {participation:g}")
+        table.add_column("accountant")
+        table.add_column(f"ε at δ = {result['delta']:.3g}", justify="right")
+        table.add_column("what it is")
+        for name, value in result["epsilon"].items():
+            table.add_row(name, number(value), _ACCOUNTANT_NOTES[name])
+        OUT.print(table)
+        OUT.print(f"Noise multiplier z = {result['noise']:g}, {sampling} sampling.")
+        OUT.print(f"Adjacency: {_ADJACENCY_NOTES[result['adjacency']]}")
+    if delta is None:
+        _warn_of_delta(result["delta"], *costs_of_stricter_delta(plan, result))
+
+
+def _warn_of_delta(delta: float, accountant: str, costs: dict[float, float]) -> None:
+    """Say what the paper's δ means, and what a stricter one would cost, where there is one."""
+    if costs:
+        listed = ", ".join(f"ε = {number(e)} at δ = {d:g}" for d, e in costs.items())
+        ERR.print(
+            f"warning: δ = N^-1.1 = {delta:.2g}, the paper's, is weak: the promise may fail with "
+            f"that probability. The same noise costs {listed} ({accountant}).",
+            style="yellow",
+        )

@@ -1,0 +1,128 @@
+"""`sottovoce reproduce` and `sottovoce report`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.errors import InvalidInput
+
+_STYLES = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
+
+
+def reproduce(
+    figures: Annotated[
+        list[str] | None, typer.Argument(help="Names, a group, all, or a TOML file of your own.")
+    ] = None,
+    runs: Annotated[int, typer.Option(help="Runs to average over.")] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
+    listed: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run the paper's figures again and judge its claims; run again to resume."""
+    from sottovoce.experiments.figure import chosen_figures, known_figures
+    from sottovoce.experiments.reproduce import reproduce as run_figures
+    from sottovoce.report import check_figure, draw_figure
+
+    if listed:
+        _list(list(known_figures().values()), as_json)
+        return
+    if not figures:
+        raise InvalidInput("name a figure, a group or all; --list shows them")
+    check_figure(Path("figure.png"))  # said before the work
+    chosen = [figure.with_runs(runs, seed) for figure in chosen_figures(figures)]
+    began = time.perf_counter()
+    try:
+        with _bar() as bar:
+            contents = run_figures(chosen, out, jobs or os.cpu_count() or 1, _advance(bar))
+    except KeyboardInterrupt:
+        ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
+        raise typer.Exit(130) from None
+    for content in contents:
+        draw_figure(content, out / "figures")
+    seconds = time.perf_counter() - began
+    if as_json:
+        keys = ("claim", "paper", "measured", "stderr", "verdict")
+        shown = [
+            {"name": c["name"], "claims": [{k: claim[k] for k in keys} for claim in c["claims"]]}
+            for c in contents
+        ]
+        print_json({"seconds": seconds, "figures": shown})
+        return
+    for content in contents:
+        _show(content)
+    verdicts = Counter(claim["verdict"] for c in contents for claim in c["claims"])
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+    OUT.print(f"{sum(verdicts.values())} claims: {counts}. {seconds:.0f} seconds.")
+    OUT.print(f"Figures: {out / 'figures'}. A page of them all: sottovoce report {out}")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder made by reproduce.")],
+    markdown: Annotated[
+        Path | None, typer.Option(help="Also put the verdicts into this document.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make one self-contained HTML page of all figures in a folder."""
+    from sottovoce.report import update_markdown, write_report
+
+    path = write_report(folder)
+    if markdown is not None:
+        update_markdown(folder, markdown)
+    if as_json:
+        print_json({"page": str(path)})
+    else:
+        OUT.print(f"Page: {path}")
+
+
+def _list(figures: list[Any], as_json: bool) -> None:
+    if as_json:
+        names = [{"name": f.name, "title": f.title, "paper": f.paper} for f in figures]
+        print_json({"figures": names})
+        return
+    table = Table()
+    for column in ("name", "group", "paper", "what"):
+        table.add_column(column)
+    for figure in figures:
+        table.add_row(figure.name, figure.group, figure.paper, figure.title)
+    OUT.print(table)
+
+
+def _show(content: dict[str, Any]) -> None:
+    table = Table(title=f"{content['title']} ({content['paper']})", title_justify="left")
+    for column in ("claim", "paper", "measured", "verdict"):
+        table.add_column(column)
+    for claim in content["claims"]:
+        verdict = f"[{_STYLES[claim['verdict']]}]{claim['verdict']}[/]"
+        table.add_row(claim["claim"], claim["paper"], claim["text"], verdict)
+    OUT.print(table)
+
+
+def _bar() -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
+
+
+def _advance(bar: Progress) -> Any:
+    task = bar.add_task("runs", total=None)
+
+    def advance(done: int, total: int, said: str) -> None:
+        bar.update(task, completed=done, total=total, description=said)
+
+    return advance

@@ -1,0 +1,74 @@
+"""`sottovoce run`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
+
+
+def run(
+    config: Annotated[Path | None, typer.Argument(help="A TOML file of these options.")] = None,
+    problem: Annotated[str | None, typer.Option(help="The problem.")] = None,
+    method: Annotated[str | None, typer.Option(help="The method.")] = None,
+    agents: Annotated[int | None, typer.Option(help="N.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="T.")] = None,
+    regions: Annotated[int | None, typer.Option(help="P.")] = None,
+    clip: Annotated[float | None, typer.Option(help="S.")] = None,
+    participation: Annotated[float | None, typer.Option(help="q.")] = None,
+    noise: Annotated[float | None, typer.Option(help="z.")] = None,
+    sampling: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
+    sensitivity: Annotated[str | None, typer.Option(help="paper or tight.")] = None,
+    features: Annotated[int | None, typer.Option(help="M.")] = None,
+    lengthscale: Annotated[float | None, typer.Option(help="Of the shared features.")] = None,
+    weights: Annotated[str | None, typer.Option(help="A named weighting of regions.")] = None,
+    own_belief: Annotated[str | None, typer.Option(help="p_t: root, inverse or square.")] = None,
+    local_start: Annotated[
+        bool | None, typer.Option(help="Initial points from the agent's own region.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Runs to average over.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the simulation.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Simulate a method on a problem and save the results; run again to resume."""
+    from sottovoce.experiments import RunConfig, config_from_toml, run_and_save
+
+    base = RunConfig() if config is None else config_from_toml(config)
+    given = dict(locals())
+    names = [name for name in base.to_dict() if given.get(name) is not None]
+    chosen = replace(base, **{name: given[name] for name in names})
+    folder = Path("results") / _folder(chosen.problem, chosen.method) if out is None else out
+    try:
+        with progress(chosen.runs * chosen.rounds) as advance:
+            watcher = advance(chosen.method, chosen.resolved_delta())
+            summary = run_and_save(chosen, folder, watcher)
+    except KeyboardInterrupt:
+        ERR.print(f"interrupted; finished runs are in {folder}, the same command resumes")
+        raise typer.Exit(130) from None
+    if as_json:
+        print_json(summary)
+        return
+    regret = summary["regret"]
+    table = Table(title=f"{chosen.method} on {chosen.problem}: mean simple regret")
+    for column in ("t", "mean", "± standard error"):
+        table.add_column(column, justify="right")
+    for t in sorted({0, 5, 10, 20, 40, 60, chosen.rounds} & set(regret["t"])):
+        table.add_row(str(t), f"{regret['mean'][t]:.4f}", f"{regret['stderr'][t]:.4f}")
+    OUT.print(table)
+    if summary["clipped_fraction"] is not None:
+        OUT.print(f"Vectors clipped: {summary['clipped_fraction']:.2%}.")
+    OUT.print(guarantee(summary))
+    OUT.print(f"Results: {folder}. {summary['seconds']:.1f} seconds of computing.")
+
+
+def _folder(problem: str, method: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^a-z0-9.=-]+", "-", f"{problem}-{method}")

@@ -1,0 +1,242 @@
+"""A figure to reproduce: its curves, and what the paper claims of them, from one TOML file."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.experiments.config import RunConfig, config_from
+from sottovoce.methods import method_named
+from sottovoce.privacy.release import Mechanism
+
+MEASURES = ("mean", "final", "first")
+ROLES = ("method", "reference", "control")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a figure."""
+
+    label: str
+    config: RunConfig
+    role: Literal["method", "reference", "control"] = "method"
+    given: tuple[str, ...] = ()  # the parameters that set it apart
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement that measurements can bear out or not.
+
+    better/than: the first curve's regret is below the second's.
+    comparable/than: they differ by less than the margin.
+    quantity/of/value: a number of one curve is the value, within the tolerance.
+    measure: regret averaged over t = 1..T ("mean"), at T ("final"), or over t = 1..5 ("first").
+    """
+
+    claim: str
+    paper: str
+    better: str | None = None
+    comparable: str | None = None
+    than: str | None = None
+    measure: str = "mean"
+    margin: float = 0.0
+    quantity: str | None = None
+    of: str | None = None
+    value: float = 0.0
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        kinds = [self.better, self.comparable, self.quantity]
+        check(
+            sum(kind is not None for kind in kinds) == 1,
+            "a claim must have one of better, comparable and quantity",
+            claim=self.claim,
+        )
+        other = self.of if self.quantity is not None else self.than
+        check(other is not None, "a claim must say than which curve, or of which", claim=self.claim)
+        check(self.measure in MEASURES, f"measure must be one of {MEASURES}", measure=self.measure)
+
+    @property
+    def labels(self) -> list[str]:
+        """The curves it speaks of."""
+        named = (self.better, self.comparable, self.than, self.of)
+        return [label for label in named if label is not None]
+
+
+FACTORS = (0.5, 1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Vary:
+    """A parameter to be halved and doubled, and which way the theorem's bound then goes."""
+
+    symbol: str
+    parameter: str
+    direction: str
+    paper: str
+
+    def label(self, factor: float) -> str:
+        """The curve at that factor; all parameters share the one in the middle."""
+        return "base" if factor == 1 else f"{self.symbol} × {factor:g}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper, or one of your own."""
+
+    name: str
+    title: str
+    paper: str
+    about: str
+    curves: tuple[Curve, ...]
+    claims: tuple[Claim, ...] = ()
+    group: str = "own"
+    vary: tuple[Vary, ...] = ()  # instead of curves that are written out
+
+    def __post_init__(self) -> None:
+        labels = [curve.label for curve in self.curves]
+        check(bool(labels), "a figure must have curves", figure=self.name)
+        check(len(set(labels)) == len(labels), "labels of curves must differ", labels=labels)
+        for claim in self.claims:
+            for label in claim.labels:
+                _known(label, labels, f"{self.name}: claim {claim.claim!r}", "curve")
+
+    def curve(self, label: str) -> Curve:
+        """The curve of that label."""
+        return next(curve for curve in self.curves if curve.label == label)
+
+    def with_runs(self, runs: int, seed: int) -> Figure:
+        """The same figure over another number of runs."""
+        changed = (replace(c, config=replace(c.config, runs=runs, seed=seed)) for c in self.curves)
+        return replace(self, curves=tuple(changed))
+
+
+def figure_from(data: Mapping[str, Any], name: str) -> Figure:
+    """A figure from the content of its TOML file."""
+    _keys(data, ("title", "paper", "about", "group", "common", "curves", "claims", "vary"), name)
+    check("title" in data, f"{name} must have a title")
+    common = data.get("common", {})
+    check(isinstance(common, dict), f"{name}: common must be a table", common=common)
+    curves = tuple(_curve(entry, common, name) for entry in _tables(data, "curves", name))
+    claims = [_filled(Claim, entry, name) for entry in _tables(data, "claims", name)]
+    vary = tuple(_filled(Vary, entry, name) for entry in _tables(data, "vary", name))
+    curves += tuple(_varied(vary, common, name))
+    return Figure(
+        name,
+        data["title"],
+        data.get("paper", ""),
+        data.get("about", ""),
+        curves,
+        tuple(claims),
+        data.get("group", "own"),
+        vary,
+    )
+
+
+def _filled(kind: Any, entry: Mapping[str, Any], name: str) -> Any:
+    """A claim or the like from its table."""
+    what = f"{name}: a {kind.__name__.lower()}"
+    _keys(entry, [field.name for field in fields(kind)], what)
+    try:
+        return kind(**entry)
+    except TypeError as error:
+        raise InvalidInput(f"{what} lacks something: {entry}") from error
+
+
+def _varied(vary: Iterable[Vary], common: Mapping[str, Any], name: str) -> Iterator[Curve]:
+    """The curves of a figure that varies its parameters, the common one first."""
+    for k, entry in enumerate(vary):
+        base = common.get(entry.parameter)
+        check(isinstance(base, (int, float)), f"{name}: common must say {entry.parameter}")
+        for factor in FACTORS if k == 0 else (FACTORS[0], FACTORS[2]):
+            scaled = cast(float, base) * factor
+            value = int(scaled) if isinstance(base, int) else scaled
+            changed = {**common, entry.parameter: value}
+            yield _curve({**changed, "label": entry.label(factor)}, {}, name)
+
+
+def _curve(entry: Mapping[str, Any], common: Mapping[str, Any], name: str) -> Curve:
+    own = dict(entry)
+    label, role = own.pop("label", None), own.pop("role", "method")
+    check(isinstance(label, str) and bool(label), f"{name}: a curve needs a label", label=label)
+    check(role in ROLES, f"{name}: role must be one of {ROLES}", role=role)
+    shared = _applicable(common, own.get("method", common.get("method")), name)
+    config = config_from({**shared, **own}, f"{name}, curve {label!r}")
+    return Curve(label, config, role, tuple(sorted(set(own) - {"method"})))
+
+
+def _applicable(common: Mapping[str, Any], method: Any, name: str) -> dict[str, Any]:
+    """The common parameters that mean something to the method."""
+    check(isinstance(method, str), f"{name}: a curve needs a method", method=method)
+    value = method_named(method)
+    useless = {field.name for field in fields(Mechanism)} if value.mechanism is None else set()
+    if value.regions == 1:
+        useless.add("regions")
+    return {key: item for key, item in common.items() if key not in useless}
+
+
+def _tables(data: Mapping[str, Any], key: str, name: str) -> list[Mapping[str, Any]]:
+    entries = data.get(key, [])
+    right = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
+    check(right, f"{name}: {key} must be a list of tables, [[{key}]]", got=entries)
+    return list(entries)
+
+
+def _keys(data: Mapping[str, Any], known: Iterable[str], origin: str) -> None:
+    for key in data:
+        _known(key, list(known), origin, "key")
+
+
+def _known(word: str, known: list[str], origin: str, what: str) -> None:
+    if word not in known:
+        near = difflib.get_close_matches(word, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+        raise InvalidInput(f"{origin}: unknown {what} {word!r}; {hint}")
+
+
+def figure_from_toml(path: Path) -> Figure:
+    """The figure in a TOML file of one's own."""
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    return _parsed(text, path.stem)
+
+
+def _parsed(text: str, name: str) -> Figure:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(f"{name} is not valid TOML: {error}") from error
+    return figure_from(data, name)
+
+
+def known_figures() -> dict[str, Figure]:
+    """The paper's figures, by name."""
+    folder = resources.files("sottovoce.experiments") / "figures"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    figures = [_parsed(f.read_text(), f.name.removesuffix(".toml")) for f in files]
+    return {figure.name: figure for figure in figures}
+
+
+def chosen_figures(words: Iterable[str]) -> list[Figure]:
+    """The figures named: by name, by group, "all", or by the path of a TOML file."""
+    known = known_figures()
+    groups = sorted({figure.group for figure in known.values()})
+    found: dict[str, Figure] = {}
+    for word in words:
+        if word.endswith(".toml"):
+            figure = figure_from_toml(Path(word))
+            found[figure.name] = figure
+        elif word in ("all", *groups):
+            found |= {n: f for n, f in known.items() if word in ("all", f.group)}
+        else:
+            _known(word, [*known, *groups, "all"], "reproduce", "figure")
+            found[word] = known[word]
+    return list(found.values())

@@ -1,0 +1,113 @@
+"""Where runs are kept: a folder an experiment, a manifest that says which, one file a run.
+
+What is there is never computed again, so interrupted work resumes where it stopped, and more
+runs can be added to those there are. Files are written whole or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce import __version__
+from sottovoce.errors import StorageError
+from sottovoce.files import write_text, write_whole
+from sottovoce.study import Study
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What is kept of one run."""
+
+    regret: NDArray[np.float64]  # (N, T + 1), simple regret after 0..T queries
+    points: NDArray[np.float64]  # (N, N_init + T, D)
+    observed: NDArray[np.float64]  # (N, N_init + T)
+    clipped: NDArray[np.float64]  # share of vectors clipped, by release
+    signal_to_noise: NDArray[np.float64]  # by release
+    seconds: NDArray[np.float64]  # ()
+
+
+@dataclass(frozen=True)
+class Store:
+    """The folder of one experiment: a study on a problem from a seed."""
+
+    folder: Path
+    study: Study
+    problem: str
+    seed: int
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """Everything that decides the results; the number of runs does not."""
+        return {
+            "version": __version__,
+            "problem": self.problem,
+            "seed": self.seed,
+            "study": self.study.to_dict(),
+        }
+
+    def prepare(self) -> None:
+        """Make the folder and its manifest, or see that the one there is this experiment's."""
+        path = self.folder / "manifest.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            found = json.loads(path.read_text()) if path.exists() else None
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{self.folder} cannot be used for results: {error}") from error
+        if found is not None:
+            self._compare(found)
+            return
+        if any(self.folder.glob("run-*.npz")):
+            raise StorageError(f"{self.folder} holds runs but no manifest.json; use another folder")
+        write_text(path, json.dumps(self.manifest, indent=2))
+
+    def _compare(self, found: Any) -> None:
+        theirs, ours = _flat(found), _flat(self.manifest)
+        for key in sorted(set(theirs) | set(ours)):
+            if theirs.get(key) != ours.get(key):
+                raise StorageError(
+                    f"{self.folder} holds another run: {key} is {theirs.get(key)!r} there and "
+                    f"{ours.get(key)!r} here; use another folder"
+                )
+
+    def path(self, run: int) -> Path:
+        """The file of a run."""
+        return self.folder / f"run-{run:04d}.npz"
+
+    def holds(self, run: int) -> bool:
+        """Whether the run is there."""
+        return self.path(run).exists()
+
+    def write(self, run: int, result: RunResult) -> None:
+        """Keep a run."""
+        write_whole(self.path(run), lambda part: np.savez(part, **vars(result)))
+
+    def read(self, run: int) -> RunResult:
+        """A run that is there."""
+        path = self.path(run)
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+                result = RunResult(**{name: arrays[name] for name in arrays.files})
+        except (OSError, EOFError, ValueError, TypeError, KeyError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{path} is damaged ({error}); delete it to run it again") from error
+        if result.regret.shape != (self.study.agents, self.study.rounds + 1):
+            raise StorageError(f"{path} is of another run; delete it to run it again")
+        return result
+
+
+def _flat(data: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one, by their last names (with the path where names recur)."""
+    if not isinstance(data, Mapping):
+        return {prefix.rstrip("."): data}
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        inner = "" if prefix == "study." else prefix
+        flat |= _flat(value, f"{inner}{key}.")
+    return flat

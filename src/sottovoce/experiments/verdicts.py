@@ -1,0 +1,112 @@
+"""What measurements say of a claim, by a paired test over runs.
+
+Curves of one figure meet the same objectives, initial points and coins in each run, so they are
+compared run by run: d_r is the difference in run r, and the claim is judged by the 95 % interval
+of its mean (Student's t over runs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from sottovoce.errors import InvalidInput
+from sottovoce.experiments.figure import Claim
+from sottovoce.experiments.store import RunResult
+
+Verdict = Literal["holds", "does not hold", "within noise"]
+
+LEVEL = 0.95
+FIRST = 5  # queries that count as the beginning
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A claim, what was measured, and what follows."""
+
+    claim: str
+    paper: str
+    measured: float  # the mean difference in regret, or the quantity
+    stderr: float
+    text: str
+    verdict: Verdict
+
+
+def measured(results: list[RunResult], measure: str) -> NDArray[np.float64]:
+    """One number a run, (R,): the regret averaged over agents, and over time as asked."""
+    regret = np.asarray([result.regret.mean(axis=0) for result in results])
+    if measure == "final":
+        return np.asarray(regret[:, -1])
+    last = min(FIRST, regret.shape[1] - 1) if measure == "first" else regret.shape[1] - 1
+    return np.asarray(regret[:, 1 : last + 1].mean(axis=1))
+
+
+def judge(
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, dict[str, Any]]
+) -> Finding:
+    """Bear the claim out, refute it, or say that the runs cannot tell."""
+    if claim.quantity is not None:
+        return _judge_quantity(claim, results, summaries)
+    one, other = str(claim.better or claim.comparable), str(claim.than)
+    ours, theirs = (measured(results[label], claim.measure) for label in (one, other))
+    difference = theirs - ours
+    mean, error, reach = _interval(difference)
+    verdict = (
+        _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)
+    )
+    text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
+    return Finding(claim.claim, claim.paper, mean, error, text, verdict)
+
+
+def better_than(one: str, other: str, paper: str) -> Claim:
+    """The claim that one curve lies below another on the whole."""
+    return Claim(f"{one} is better than {other}", paper, better=one, than=other)
+
+
+def _interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean, standard error, and half the width of the interval; infinite for a single run."""
+    count = len(values)
+    mean = float(values.mean())
+    if count < 2:
+        return mean, 0.0, math.inf
+    error = float(values.std(ddof=1)) / math.sqrt(count)
+    return mean, error, float(student.ppf(0.5 + LEVEL / 2, count - 1)) * error
+
+
+def _compared(mean: float, reach: float) -> Verdict:
+    if mean - reach > 0:
+        return "holds"
+    return "does not hold" if mean + reach < 0 else "within noise"
+
+
+def _equal(mean: float, reach: float, margin: float) -> Verdict:
+    if abs(mean) + reach < margin:
+        return "holds"
+    return "does not hold" if abs(mean) - reach > margin else "within noise"
+
+
+def _judge_quantity(
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, dict[str, Any]]
+) -> Finding:
+    label, quantity = str(claim.of), str(claim.quantity)
+    error = 0.0
+    if quantity == "clipped_fraction":
+        per_run = np.asarray([result.clipped.mean() for result in results[label]])
+        value, error, _ = _interval(per_run)
+        text = f"{value:.2%} ± {error:.2%}"
+    else:
+        by_accountant = summaries[label]["epsilon_by_accountant"]
+        if by_accountant.get(quantity) is None:
+            raise InvalidInput(f"claim {claim.claim!r}: {label!r} has no {quantity!r}")
+        value = float(by_accountant[quantity])
+        text = f"{value:.2f}"
+    near = abs(value - claim.value) <= claim.tolerance
+    return Finding(
+        claim.claim, claim.paper, value, error, text, "holds" if near else "does not hold"
+    )

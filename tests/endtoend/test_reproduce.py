@@ -1,0 +1,147 @@
+"""Figures from a bare folder to files, resumed, extended, and with a method of one's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce import DP_FTS_DE, METHODS, Mechanism
+from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.experiments.figure import Figure, chosen_figures, figure_from
+from sottovoce.experiments.reproduce import missing_tasks, reproduce, run_tasks
+from sottovoce.report import draw_figure, write_report
+
+TINY: dict[str, Any] = {
+    "title": "Tiny",
+    "paper": "none",
+    "about": "Two rounds of five agents.",
+    "common": {"agents": 5, "rounds": 2, "features": 8},
+    "curves": [
+        {"label": "alone", "method": "ts", "role": "reference"},
+        {"label": "together", "method": "dp-fts-de"},
+        {"label": "noise", "method": "control", "role": "control"},
+    ],
+    "claims": [{"claim": "it helps", "paper": "yes", "better": "together", "than": "alone"}],
+}
+
+
+def tiny(runs: int = 2, **changes: Any) -> Figure:
+    return figure_from({**TINY, **changes}, "tiny").with_runs(runs, 0)
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {str(f): f.stat().st_mtime_ns for f in folder.rglob("run-*.npz")}
+
+
+def test_a_figure_is_run_judged_and_written(tmp_path: Path) -> None:
+    (content,) = reproduce([tiny()], tmp_path)
+    assert json.loads((tmp_path / "figures" / "tiny.json").read_text()) == content
+    claims = {claim["claim"]: claim for claim in content["claims"]}
+    assert set(claims) == {"it helps", "together is better than noise"}
+    assert claims["together is better than noise"]["paper"] == "not reported"
+    private = content["curves"][1]
+    assert private["epsilon"]["moments"] > private["epsilon"]["pld"] >= 0
+    assert private["adjacency"] == "zero-out"
+    assert content["curves"][0]["epsilon"]["pld"] == 0.0
+    assert content["settings"]["agents"] == 5
+    assert content["command"] == "sottovoce reproduce tiny --runs 2 --seed 0"
+
+
+def test_what_is_there_is_not_run_again_and_more_runs_are_added(tmp_path: Path) -> None:
+    first = reproduce([tiny()], tmp_path)
+    before = stamps(tmp_path)
+    assert len(before) == 6
+    assert missing_tasks([tiny()], tmp_path) == []
+    assert reproduce([tiny()], tmp_path) == first
+    reproduce([tiny(runs=3)], tmp_path)
+    after = stamps(tmp_path)
+    assert len(after) == 9
+    assert all(after[name] == stamp for name, stamp in before.items())
+
+
+def test_curves_that_two_figures_share_are_run_once(tmp_path: Path) -> None:
+    other = replace(tiny(), name="other", curves=tiny().curves[:2], claims=())
+    assert len(missing_tasks([tiny(), other], tmp_path)) == 6
+
+
+def test_several_processes_give_what_one_gives(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    one = reproduce([tiny()], tmp_path / "one")
+    two = reproduce(
+        [tiny()], tmp_path / "two", 2, lambda done, total, _: seen.append((done, total))
+    )
+    for here, there in zip(one[0]["curves"], two[0]["curves"], strict=True):
+        # not to the last bit: the processes compute on one thread, this one perhaps on more
+        assert here["regret"]["mean"] == pytest.approx(there["regret"]["mean"], abs=1e-6)
+    assert seen == [(k, 6) for k in range(1, 7)]
+
+
+def test_an_interruption_loses_only_the_run_it_hit(tmp_path: Path) -> None:
+    def interrupt(done: int, total: int, said: str) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce([tiny()], tmp_path, 1, interrupt)
+    assert len(stamps(tmp_path)) == 3
+    assert len(missing_tasks([tiny()], tmp_path)) == 3
+    reproduce([tiny()], tmp_path)
+    assert len(stamps(tmp_path)) == 6
+
+
+def test_a_folder_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text('{"version": "0.0.1"}')
+    with pytest.raises(StorageError, match=r"made by version 0.0.1.*use another folder"):
+        reproduce([tiny()], tmp_path)
+    (tmp_path / "results.json").write_text("{")
+    with pytest.raises(StorageError, match="cannot be used for results"):
+        reproduce([tiny()], tmp_path)
+
+
+def test_jobs_must_be_at_least_one(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="jobs"):
+        run_tasks([], 0)
+
+
+def test_the_theorem_gives_a_figure_of_the_bound_and_one_of_what_was_measured(
+    tmp_path: Path,
+) -> None:
+    common = {"problem": "synthetic", "method": "dp-fts-de", "agents": 6, "rounds": 2}
+    vary = [
+        {"symbol": "z", "parameter": "noise", "direction": "up", "paper": "worse"},
+        {"symbol": "q", "parameter": "participation", "direction": "down", "paper": "better"},
+    ]
+    data = {"title": "T", "common": {**common, "noise": 1.0, "participation": 0.4}, "vary": vary}
+    bound, measured = reproduce([figure_from(data, "t").with_runs(2, 0)], tmp_path)
+    assert (bound["name"], measured["name"]) == ("t-bound", "t-measured")
+    assert [claim["verdict"] for claim in bound["claims"]] == ["holds", "holds"]
+    assert [curve["label"] for curve in measured["curves"]] == ["z", "q"]
+    assert measured["curves"][0]["regret"]["t"] == [0.5, 1.0, 2.0]
+    assert measured["curves"][0]["regret"]["mean"][1] == pytest.approx(1.0)
+
+
+def test_a_new_method_in_one_file_appears_in_figures_and_report(tmp_path: Path) -> None:
+    quiet = replace(DP_FTS_DE, name="quiet", mechanism=Mechanism(6.0, 1.0, 3.0, "poisson", "tight"))
+    METHODS[quiet.name] = quiet
+    try:
+        path = tmp_path / "mine.toml"
+        path.write_text(
+            'title = "Mine"\n[common]\nagents = 5\nrounds = 2\n'
+            '[[curves]]\nlabel = "alone"\nmethod = "ts"\n'
+            '[[curves]]\nlabel = "my quiet one"\nmethod = "quiet"\n'
+            '[[claims]]\nclaim = "quiet helps"\npaper = "none"\n'
+            'better = "my quiet one"\nthan = "alone"\n'
+        )
+        figures = [figure.with_runs(2, 0) for figure in chosen_figures([str(path)])]
+        (content,) = reproduce(figures, tmp_path / "out", jobs=2)
+        draw_figure(content, tmp_path / "out" / "figures")
+        page = write_report(tmp_path / "out").read_text()
+    finally:
+        del METHODS[quiet.name]
+    assert "my quiet one" in page
+    assert "quiet helps" in page
+    assert (tmp_path / "out" / "figures" / "mine.png").stat().st_size > 1000

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.experiments.figure import (
+    chosen_figures,
+    figure_from,
+    figure_from_toml,
+    known_figures,
+)
+
+SMALL: dict[str, Any] = {
+    "title": "Mine",
+    "common": {"agents": 4, "rounds": 2, "clip": 5.0, "regions": 2},
+    "curves": [
+        {"label": "alone", "method": "ts", "role": "reference"},
+        {"label": "together", "method": "dp-fts-de", "noise": 2.0},
+    ],
+    "claims": [{"claim": "it helps", "paper": "yes", "better": "together", "than": "alone"}],
+}
+
+
+def test_common_parameters_reach_the_curves_to_which_they_mean_something() -> None:
+    figure = figure_from(SMALL, "mine")
+    alone, together = figure.curves
+    assert (alone.config.clip, alone.config.regions, alone.config.agents) == (None, None, 4)
+    assert (together.config.clip, together.config.noise, together.config.regions) == (5.0, 2.0, 2)
+    assert together.given == ("noise",)
+    assert figure.group == "own"
+
+
+def test_every_figure_of_the_synthetic_section_is_known_and_of_the_papers_scale() -> None:
+    known = known_figures()
+    assert set(known) >= {
+        "benefit-of-de",
+        "impact-of-clip",
+        "impact-of-q",
+        "impact-of-z",
+        "de-with-privacy",
+        "parts-of-de",
+        "tradeoff-of-p",
+        "heterogeneous-mild",
+        "heterogeneous-extreme",
+        "adaptive-weights",
+        "theorem",
+    }
+    for figure in known.values():
+        if figure.group == "synthetic":
+            agents = 50 if "heterogeneous" in figure.name else 200
+            for curve in figure.curves:
+                method = curve.config.resolved_method()
+                assert (curve.config.agents, curve.config.rounds) == (agents, 40)
+                assert (method.features, method.initial) == (50, 10)
+
+
+def test_every_private_figure_carries_ts_and_the_noise_only_control() -> None:
+    for figure in known_figures().values():
+        methods = [curve.config.resolved_method() for curve in figure.curves]
+        if any(method.private and not method.control for method in methods) and not figure.vary:
+            assert any(method.name == "ts" for method in methods), figure.name
+            assert any(method.control for method in methods), figure.name
+
+
+def test_figures_are_chosen_by_name_by_group_and_all_at_once(tmp_path: Path) -> None:
+    assert [f.name for f in chosen_figures(["impact-of-q"])] == ["impact-of-q"]
+    synthetic = {f.name for f in chosen_figures(["synthetic"])}
+    assert "theorem" not in synthetic
+    assert "theorem" in {f.name for f in chosen_figures(["all"])}
+    twice = chosen_figures(["impact-of-q", "synthetic", "impact-of-q"])
+    assert len(twice) == len(synthetic)
+
+
+def test_a_figure_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "Mine"\n[[curves]]\nlabel = "alone"\nmethod = "ts"\n')
+    assert chosen_figures([str(path)])[0].name == "mine"
+    assert figure_from_toml(path).curves[0].label == "alone"
+
+
+def test_an_unknown_figure_is_answered_with_the_nearest() -> None:
+    with pytest.raises(InvalidInput, match="unknown figure 'impact-of-x'; did you mean 'impact-of"):
+        chosen_figures(["impact-of-x"])
+    with pytest.raises(InvalidInput, match=r"known are .*benefit-of-de"):
+        chosen_figures(["zzz"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"titel": "x"}, "unknown key 'titel'; did you mean 'title'"),
+        ({"curves": []}, "must have curves"),
+        ({"curves": {}}, r"\[\[curves\]\]"),
+        ({"common": 3}, "common must be a table"),
+        ({"curves": [{"method": "ts"}]}, "needs a label"),
+        ({"curves": [{"label": "a"}]}, "needs a method"),
+        ({"curves": [{"label": "a", "method": "tss"}]}, "did you mean 'ts'"),
+        ({"curves": [{"label": "a", "method": "ts", "role": "hero"}]}, "role must be one of"),
+        ({"curves": [{"label": "a", "method": "ts", "agent": 3}]}, "did you mean 'agents'"),
+        ({"curves": [{"label": "a", "method": "ts"}] * 2}, "labels of curves must differ"),
+        ({"claims": [{"claim": "x", "paper": "y", "bettr": "a"}]}, "did you mean 'better'"),
+        ({"claims": [{"paper": "y", "better": "alone", "than": "together"}]}, "lacks something"),
+        (
+            {"claims": [{"claim": "x", "paper": "", "better": "alon", "than": "together"}]},
+            "unknown curve 'alon'; did you mean 'alone'",
+        ),
+        (
+            {"vary": [{"symbol": "z", "parameter": "noise", "direction": "up", "paper": ""}]},
+            "noise",
+        ),
+    ],
+)
+def test_a_figure_that_does_not_fit_is_refused_naming_what(
+    changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        figure_from({**SMALL, **changes}, "mine")
+
+
+def test_a_figure_needs_a_title() -> None:
+    with pytest.raises(InvalidInput, match="title"):
+        figure_from({key: SMALL[key] for key in ("common", "curves")}, "mine")
+
+
+def test_files_that_are_missing_or_no_toml_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be read"):
+        figure_from_toml(tmp_path / "missing.toml")
+    (tmp_path / "bad.toml").write_text("title = ")
+    with pytest.raises(InvalidInput, match="not valid TOML"):
+        figure_from_toml(tmp_path / "bad.toml")
+
+
+def test_the_number_of_runs_and_the_seed_are_set_for_all_curves() -> None:
+    figure = figure_from(SMALL, "mine").with_runs(7, 3)
+    assert {(c.config.runs, c.config.seed) for c in figure.curves} == {(7, 3)}
+    assert figure.curve("alone").config.method == "ts"

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.experiments.figure import Claim
+from sottovoce.experiments.store import RunResult
+from sottovoce.experiments.verdicts import Finding, better_than, judge, measured
+
+
+def run(regret: NDArray[np.float64], clipped: float = 0.0) -> RunResult:
+    """A run of one agent with the given regret after 0..T queries."""
+    nothing = np.zeros((1, 1))
+    cut = np.full(3, clipped)
+    return RunResult(regret[None], nothing[..., None], nothing, cut, cut, np.asarray(0.1))
+
+
+def runs(level: float, spread: float = 0.0, count: int = 8, rounds: int = 10) -> list[RunResult]:
+    """Runs that share their luck across curves and add a little of their own."""
+    luck = np.random.default_rng(0).standard_normal(count)
+    own = np.random.default_rng(int(1000 * level)).standard_normal(count)
+    return [run(np.full(rounds + 1, level + 0.5 * luck[k] + spread * own[k])) for k in range(count)]
+
+
+def verdict(claim: Claim, **results: list[RunResult]) -> Finding:
+    return judge(claim, results, {})
+
+
+def test_a_difference_beyond_the_noise_holds_or_does_not_according_to_its_sign() -> None:
+    claim = better_than("one", "two", "better")
+    low, high = runs(1.0, 0.01), runs(1.2, 0.01)
+    found = verdict(claim, one=low, two=high)
+    assert found.verdict == "holds"
+    assert found.measured == pytest.approx(0.2, abs=0.02)
+    assert 0 < found.stderr < 0.02
+    assert verdict(claim, one=high, two=low).verdict == "does not hold"
+
+
+def test_runs_are_compared_one_by_one_so_that_shared_luck_cancels() -> None:
+    # the luck of a run is far larger than the difference; only pairing can see it
+    claim = better_than("one", "two", "better")
+    one, two = runs(1.0, 0.01), runs(1.05, 0.01)
+    assert verdict(claim, one=one, two=two).verdict == "holds"
+    assert verdict(claim, one=one, two=list(reversed(two))).verdict == "within noise"
+
+
+def test_a_difference_inside_the_noise_is_said_to_be_so() -> None:
+    claim = better_than("one", "two", "better")
+    assert verdict(claim, one=runs(1.0, 0.3), two=runs(1.01, 0.3)).verdict == "within noise"
+
+
+def test_a_single_run_can_settle_nothing() -> None:
+    claim = better_than("one", "two", "better")
+    found = verdict(claim, one=runs(1.0, count=1), two=runs(9.0, count=1))
+    assert (found.verdict, found.stderr) == ("within noise", 0.0)
+
+
+def test_comparable_means_within_a_margin_beyond_doubt() -> None:
+    near = Claim("alike", "similar", comparable="one", than="two", margin=0.1)
+    assert verdict(near, one=runs(1.0, 0.01), two=runs(1.02, 0.01)).verdict == "holds"
+    assert verdict(near, one=runs(1.0, 0.01), two=runs(1.5, 0.01)).verdict == "does not hold"
+    assert verdict(near, one=runs(1.0, 0.3), two=runs(1.02, 0.3)).verdict == "within noise"
+
+
+def test_the_interval_covers_as_often_as_it_says() -> None:
+    random, claim = np.random.default_rng(5), better_than("one", "two", "")
+    wrong = 0
+    for _ in range(1000):
+        one, two = ([run(np.full(3, v)) for v in random.standard_normal(5)] for _ in range(2))
+        wrong += verdict(claim, one=one, two=two).verdict != "within noise"
+    assert 20 <= wrong <= 85  # 5 % of 1000, with room for chance
+
+
+def test_measures_look_at_the_whole_the_end_or_the_beginning() -> None:
+    falling = [run(np.asarray([9.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]))]
+    assert measured(falling, "mean") == pytest.approx(2.5)
+    assert measured(falling, "final") == pytest.approx(0.0)
+    assert measured(falling, "first") == pytest.approx(3.0)
+
+
+def test_a_number_is_held_against_the_papers() -> None:
+    claim = Claim("ε", "9.91", quantity="moments", of="one", value=9.91, tolerance=0.005)
+    right = {"one": {"epsilon_by_accountant": {"moments": 9.908}}}
+    wrong = {"one": {"epsilon_by_accountant": {"moments": 9.95}}}
+    assert judge(claim, {"one": []}, right).verdict == "holds"
+    assert judge(claim, {"one": []}, wrong).verdict == "does not hold"
+    with pytest.raises(InvalidInput, match="has no 'moments'"):
+        judge(claim, {"one": []}, {"one": {"epsilon_by_accountant": {}}})
+
+
+def test_the_share_of_clipped_vectors_comes_from_the_runs() -> None:
+    claim = Claim(
+        "few", "0.8 %", quantity="clipped_fraction", of="one", value=0.008, tolerance=0.002
+    )
+    few = [run(np.ones(3), clipped=c) for c in (0.007, 0.008, 0.009)]
+    found = judge(claim, {"one": few}, {})
+    assert found.verdict == "holds"
+    assert found.text == "0.80% ± 0.06%"
+    many = [run(np.ones(3), clipped=0.2)] * 3
+    assert judge(claim, {"one": many}, {}).verdict == "does not hold"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"better": "one"},
+        {"better": "one", "comparable": "one", "than": "two"},
+        {"quantity": "moments"},
+        {"better": "one", "than": "two", "measure": "middle"},
+    ],
+)
+def test_a_claim_that_says_too_little_or_too_much_is_refused(parts: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        Claim("something", "somewhere", **parts)
