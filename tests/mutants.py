@@ -213,22 +213,26 @@ def survives(mutant: Mutant) -> bool:
         if text.count(mutant.old) != 1:
             raise SystemExit(f"{mutant.what}: {mutant.old!r} must stand once in {mutant.file}")
         target.write_text(text.replace(mutant.old, mutant.new))
-        result = subprocess.run(
-            [
-                sys.executable,
-                "-m",
-                "pytest",
-                "-q",
-                "-x",
-                "-p",
-                "no:cacheprovider",
-                *TESTS[mutant.file],
-            ],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": folder, "OPENBLAS_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-        )
+        try:
+            result = subprocess.run(
+                [
+                    sys.executable,
+                    "-m",
+                    "pytest",
+                    "-q",
+                    "-x",
+                    "-p",
+                    "no:cacheprovider",
+                    *TESTS[mutant.file],
+                ],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": folder, "OPENBLAS_NUM_THREADS": "1"},
+                capture_output=True,
+                text=True,
+                timeout=180,
+            )
+        except subprocess.TimeoutExpired:
+            return False  # the tests never end on it, which nobody would overlook
     if result.returncode not in (0, 1):
         raise SystemExit(f"{mutant.what}: pytest could not run\n{result.stdout}{result.stderr}")
     return result.returncode == 0

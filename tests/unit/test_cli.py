@@ -407,3 +407,93 @@ def test_a_figure_that_cannot_be_drawn_is_said_before_the_work(
     answer = sottovoce("demo", "--runs", "1", "--out", out)
     assert answer.status == 2
     assert out in answer.err
+
+
+TINY = """
+title = "Tiny"
+[common]
+agents = 4
+rounds = 2
+features = 8
+[[curves]]
+label = "alone"
+method = "ts"
+[[curves]]
+label = "together"
+method = "dp-fts-de"
+[[claims]]
+claim = "it helps"
+paper = "yes"
+better = "together"
+than = "alone"
+"""
+
+
+@pytest.fixture
+def figure(tmp_path: Path) -> str:
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return "tiny.toml"
+
+
+def test_a_figure_is_reproduced_and_reported(
+    figure: str, sottovoce: Terminal, tmp_path: Path
+) -> None:
+    answer = sottovoce("reproduce", figure, *options(runs=2, jobs=1, out="r"))
+    assert answer.status == 0
+    assert "it helps" in answer.out
+    assert "1 claims:" in " ".join(answer.out.split())
+    for ending in ("json", "png", "svg"):
+        assert (tmp_path / "r" / "figures" / f"tiny.{ending}").exists()
+    page = sottovoce("report", "r", "--markdown", "verdicts.md", "--json").data
+    assert (tmp_path / page["page"]).read_text().startswith("<!DOCTYPE html>")
+    assert "it helps" in (tmp_path / "verdicts.md").read_text()
+    assert "report.html" in sottovoce("report", "r").out
+
+
+def test_reproduce_prints_claims_as_json(figure: str, sottovoce: Terminal) -> None:
+    data = sottovoce("reproduce", figure, *options(runs=2, jobs=1, out="r"), "--json").data
+    assert set(data) == {"seconds", "figures"}
+    (found,) = data["figures"]
+    assert found["name"] == "tiny"
+    assert set(found["claims"][0]) == {"claim", "paper", "measured", "stderr", "verdict"}
+    assert found["claims"][0]["verdict"] in {"holds", "does not hold", "within noise"}
+
+
+def test_the_figures_are_listed(sottovoce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert "impact-of-q" in sottovoce("reproduce", "--list").out
+    names = [f["name"] for f in sottovoce("reproduce", "--list", "--json").data["figures"]]
+    assert "benefit-of-de" in names
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["reproduce"], "name a figure"),
+        (["reproduce", "impact-of-w"], "did you mean 'impact-of-"),
+        (["reproduce", "missing.toml"], "cannot be read"),
+        (["reproduce", "tiny.toml", "--runs", "0"], "runs must be at least 1"),
+        (["reproduce", "tiny.toml", "--jobs", "-1"], "jobs must be at least 1"),
+        (["reproduce", "tiny.toml", "--out", "tiny.toml"], "cannot be used for results"),
+        (["report", "nowhere"], "sottovoce reproduce"),
+    ],
+)
+def test_wrong_figures_and_folders_get_one_line(
+    arguments: list[str], text: str, figure: str, sottovoce: Terminal
+) -> None:
+    answer = sottovoce(*arguments)
+    assert (answer.status, answer.out) == (2, "")
+    assert text in answer.err
+    assert answer.err.count("\n") == 1
+
+
+def test_an_interrupted_reproduction_says_how_to_go_on(
+    figure: str, sottovoce: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sottovoce.experiments.reproduce.run_study", interrupted)
+    answer = sottovoce("reproduce", figure, *options(runs=1, jobs=1, out="r"))
+    assert answer.status == 130
+    assert "the same command resumes" in answer.err
