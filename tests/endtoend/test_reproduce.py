@@ -12,7 +12,8 @@ import pytest
 from sottovoce import DP_FTS_DE, METHODS, Mechanism
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.experiments.figure import Figure, chosen_figures, figure_from
-from sottovoce.experiments.reproduce import missing_tasks, reproduce, run_tasks
+from sottovoce.experiments.reproduce import missing_tasks, reproduce
+from sottovoce.experiments.tasks import run_tasks
 from sottovoce.report import draw_figure, write_report
 
 TINY: dict[str, Any] = {

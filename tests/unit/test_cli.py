@@ -279,7 +279,7 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "local_start": False,
     }
     data = sottovoce("run", *options(**given), "--json").data
-    assert data["config"] == given
+    assert data["config"] == {**given, "device": None}
     assert data["study"]["method"]["mechanism"]["sensitivity"] == "tight"
     assert data["accountant"] == "rdp"
 
@@ -292,6 +292,19 @@ def test_a_toml_file_is_run_and_options_overrule_it(sottovoce: Terminal, tmp_pat
     assert (plain["method"], plain["runs"], plain["config"]["seed"]) == ("ts", 2, 5)
     changed = sottovoce("run", "mine.toml", *options(runs=1, seed=6, out="other"), "--json").data
     assert (changed["method"], changed["runs"], changed["config"]["seed"]) == ("ts", 1, 6)
+
+
+def test_two_processes_run_what_one_would(sottovoce: Terminal) -> None:
+    command = ("run", *options(method="control", **{**SMALL, "runs": 2}), "--json")
+    one = sottovoce(*command, "--out", "one").data
+    two = sottovoce(*command, "--out", "two", "--jobs", "2").data
+    assert two["regret"]["mean"] == pytest.approx(one["regret"]["mean"], abs=1e-6)
+
+
+def test_a_device_that_is_not_there_is_refused(sottovoce: Terminal) -> None:
+    answer = sottovoce("run", *options(method="ts", **SMALL, device="abacus"))
+    assert answer.status == 2
+    assert "abacus" in answer.err or "sottovoce[gpu]" in answer.err
 
 
 def test_the_same_command_again_computes_nothing(sottovoce: Terminal, tmp_path: Path) -> None:
@@ -490,10 +503,10 @@ def test_wrong_figures_and_folders_get_one_line(
 def test_an_interrupted_reproduction_says_how_to_go_on(
     figure: str, sottovoce: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sottovoce.experiments.reproduce.run_study", interrupted)
+    monkeypatch.setattr("sottovoce.experiments.tasks.run_study", interrupted)
     answer = sottovoce("reproduce", figure, *options(runs=1, jobs=1, out="r"))
     assert answer.status == 130
     assert "the same command resumes" in answer.err

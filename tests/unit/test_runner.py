@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import math
+import resource
 import shutil
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
 from sottovoce.experiments.demo import demo_curves, run_curve
+from sottovoce.experiments.store import Store
 
 CONFIG = RunConfig(method="control", agents=4, rounds=3, runs=2, features=8)
 
@@ -338,6 +341,22 @@ def test_a_lone_agent_is_refused_before_it_runs_or_is_saved(tmp_path: Path) -> N
     except InvalidInput:
         return
     assert run_and_save(config, tmp_path)["epsilon"] == 0.0
+
+
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    store = Store(tmp_path, CONFIG.study(), CONFIG.problem, CONFIG.seed)
+    store.prepare()
+    result = run_one(CONFIG, 0)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))  # no file may grow beyond 100 bytes
+    try:
+        with pytest.raises(StorageError, match="could not be written"):
+            store.write(0, result)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert names(tmp_path) == ["manifest.json"]
 
 
 def test_a_result_is_made_of_arrays_alone() -> None:

@@ -35,6 +35,8 @@ def run(
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs to average over.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the simulation.")] = None,
+    device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -49,7 +51,7 @@ def run(
     try:
         with progress(chosen.runs * chosen.rounds) as advance:
             watcher = advance(chosen.method, chosen.resolved_delta())
-            summary = run_and_save(chosen, folder, watcher)
+            summary = run_and_save(chosen, folder, watcher, jobs)
     except KeyboardInterrupt:
         ERR.print(f"interrupted; finished runs are in {folder}, the same command resumes")
         raise typer.Exit(130) from None

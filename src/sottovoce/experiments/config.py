@@ -21,7 +21,7 @@ from sottovoce.study import Study
 _KINDS: dict[Any, tuple[str, ...]] = {
     int: ("agents", "rounds", "runs", "seed", "regions", "features"),
     (int, float): ("delta", "lengthscale", "clip", "participation", "noise"),
-    str: ("problem", "method", "sampling", "sensitivity", "weights", "own_belief"),
+    str: ("problem", "method", "sampling", "sensitivity", "weights", "own_belief", "device"),
     bool: ("local_start",),
 }
 _WORDS: dict[Any, str] = {
@@ -54,6 +54,7 @@ class RunConfig:
     weights: str | None = None  # a name from regions.NAMED_WEIGHTS
     own_belief: str | None = None  # p_t: root, inverse or square
     local_start: bool | None = None
+    device: str | None = None  # a device of PyTorch's, such as "cuda"; None: NumPy
 
     def __post_init__(self) -> None:
         for kind, names in _KINDS.items():

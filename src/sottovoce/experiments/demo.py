@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sottovoce.experiments.config import RunConfig
-from sottovoce.experiments.runner import Watcher, run_all, summarise
+from sottovoce.experiments.runner import run_all, summarise
+from sottovoce.experiments.tasks import Watcher
 
 MILESTONES = (5, 10, 20, 40)
 

@@ -7,51 +7,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from sottovoce import __version__
-from sottovoce.errors import StorageError, check
+from sottovoce.errors import StorageError
 from sottovoce.experiments.config import RunConfig
 from sottovoce.experiments.figure import Claim, Curve, Figure
-from sottovoce.experiments.runner import run_study, summarise, versions
+from sottovoce.experiments.runner import summarise, versions
 from sottovoce.experiments.store import RunResult, Store
+from sottovoce.experiments.tasks import Advance, Task, run_tasks
 from sottovoce.experiments.theory import bound_content, measured_content
 from sottovoce.experiments.verdicts import better_than, judge
 from sottovoce.files import write_text
-from sottovoce.problems import Problem, problem_named
-
-Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One run that is missing. Carries values, not names, so that any method can be run."""
-
-    store: Store
-    problem: Problem
-    run: int
-
-    def __call__(self) -> str:
-        """Run it and keep the result."""
-        study = self.store.study
-        self.store.write(self.run, run_study(study, self.problem, self.store.seed, self.run))
-        return f"{study.method.name}, run {self.run + 1}"
+from sottovoce.problems import problem_named
 
 
 def store_for(config: RunConfig, out: Path) -> Store:
     """Where a curve's runs are kept: the same place for every figure that has it."""
     study = config.study()
-    key = f"{study.fingerprint}/{config.problem}/{config.seed}".encode()
+    key = f"{study.fingerprint}/{config.problem}/{config.seed}/{config.device}".encode()
     name = f"{study.method.name}-{hashlib.sha256(key).hexdigest()[:12]}"
-    return Store(out / "curves" / name, study, config.problem, config.seed)
+    return Store(out / "curves" / name, study, config.problem, config.seed, config.device)
 
 
 def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
@@ -66,48 +45,6 @@ def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
                 if not store.holds(run):
                     tasks.setdefault(store.path(run), Task(store, problem, run))
     return list(tasks.values())
-
-
-def run_tasks(tasks: list[Task], jobs: int, advance: Advance | None = None) -> None:
-    """Run them all, `jobs` at a time."""
-    check(jobs >= 1, "jobs must be at least 1", jobs=jobs)
-    alone = jobs == 1 or len(tasks) < 2
-    for done, said in enumerate(_one_by_one(tasks) if alone else _pooled(tasks, jobs), 1):
-        if advance is not None:
-            advance(done, len(tasks), said)
-
-
-def _one_by_one(tasks: list[Task]) -> Iterator[str]:
-    for task in tasks:
-        yield task()
-
-
-def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
-    context = multiprocessing.get_context("spawn")  # the same on every system
-    with _single_threaded(), ProcessPoolExecutor(jobs, context) as pool:
-        waiting = {pool.submit(task) for task in tasks}
-        try:
-            while waiting:
-                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield future.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Processes started meanwhile compute on one thread each, or they would crowd each other."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
 
 
 def reproduce(

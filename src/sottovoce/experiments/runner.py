@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import math
 import platform
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy
@@ -17,15 +15,13 @@ from numpy.typing import NDArray
 from sottovoce import __version__
 from sottovoce.experiments.config import RunConfig
 from sottovoce.experiments.store import RunResult, Store
+from sottovoce.experiments.tasks import Task, Watcher, run_study, run_tasks
 from sottovoce.files import write_text
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
-from sottovoce.problems import Problem, problem_named
+from sottovoce.problems import problem_named
 from sottovoce.server import planned_event
-from sottovoce.simulate import Draws, Outcome, simulate
 from sottovoce.study import Study, plain
-
-Watcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 
 
 def planned_events(study: Study) -> list[Event]:
@@ -33,48 +29,35 @@ def planned_events(study: Study) -> list[Event]:
     return [planned_event(study, "plan")] * study.method.speaking.count(study.rounds)
 
 
-def run_study(
-    study: Study, problem: Problem, seed: int, run: int, watcher: Watcher | None = None
-) -> RunResult:
-    """One run of a study, by its number."""
-    began = time.perf_counter()
-
-    def watch(t: int, events: list[Event]) -> None:
-        if watcher is not None:
-            watcher(run, t, events)
-
-    outcome = simulate(study, problem, Draws(seed, run), watch)
-    return _kept(outcome, time.perf_counter() - began)
-
-
 def run_one(config: RunConfig, run: int, watcher: Watcher | None = None) -> RunResult:
     """One run of a config, by its number."""
     problem = problem_named(config.problem)
-    return run_study(config.study(), problem, config.seed, run, watcher)
-
-
-def _kept(outcome: Outcome, seconds: float) -> RunResult:
-    return RunResult(
-        outcome.simple_regret,
-        outcome.points,
-        outcome.observed,
-        np.asarray([d.clipped for d in outcome.diagnostics]),
-        np.asarray([d.signal_to_noise for d in outcome.diagnostics]),
-        np.asarray(seconds),
-    )
+    return run_study(config.study(), problem, config.seed, run, watcher, config.device)
 
 
 def run_all(
-    config: RunConfig, folder: Path | None = None, watcher: Watcher | None = None
+    config: RunConfig, folder: Path | None = None, watcher: Watcher | None = None, jobs: int = 1
 ) -> list[RunResult]:
-    """All runs of a config; with a folder, those it already holds are read from it."""
+    """All runs of a config; with a folder, those it already holds are read from it.
+
+    Several jobs need the folder, where their processes leave the results.
+    """
     if folder is None:
         return [run_one(config, run, watcher) for run in range(config.runs)]
-    store = Store(folder, config.study(), config.problem, config.seed)
+    store = Store(folder, config.study(), config.problem, config.seed, config.device)
     store.prepare()
-    for run in range(config.runs):
-        if not store.holds(run):
+    missing = [run for run in range(config.runs) if not store.holds(run)]
+    if jobs == 1:
+        for run in missing:
             store.write(run, run_one(config, run, watcher))
+    else:
+        problem, events = problem_named(config.problem), planned_events(store.study)
+
+        def advance(done: int, total: int, said: str) -> None:
+            for _ in range(config.rounds if watcher is not None else 0):
+                cast(Watcher, watcher)(done - 1, config.rounds, events)
+
+        run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
     return [store.read(run) for run in range(config.runs)]
 
 
@@ -111,9 +94,11 @@ def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
     }
 
 
-def run_and_save(config: RunConfig, folder: Path, watcher: Watcher | None = None) -> dict[str, Any]:
+def run_and_save(
+    config: RunConfig, folder: Path, watcher: Watcher | None = None, jobs: int = 1
+) -> dict[str, Any]:
     """Run, save, and return the summary, which also goes to `summary.json`."""
-    summary = summarise(config, run_all(config, folder, watcher))
+    summary = summarise(config, run_all(config, folder, watcher, jobs))
     text = json.dumps(summary, indent=2, allow_nan=False)
     write_text(folder / "summary.json", text)
     return summary

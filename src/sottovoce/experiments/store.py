@@ -42,6 +42,7 @@ class Store:
     study: Study
     problem: str
     seed: int
+    device: str | None = None  # whose draws differ from NumPy's
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -50,6 +51,7 @@ class Store:
             "version": __version__,
             "problem": self.problem,
             "seed": self.seed,
+            "device": self.device,
             "study": self.study.to_dict(),
         }
 
