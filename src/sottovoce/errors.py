@@ -20,6 +20,9 @@ SottovoceError
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 
 class SottovoceError(Exception):
     """Base of all errors raised by Sottovoce."""
@@ -93,3 +96,11 @@ def check(condition: bool, rule: str, **got: object) -> None:
     if not condition:
         values = ", ".join(f"{name}={value!r}" for name, value in got.items())
         raise InvalidInput(f"{rule}, got {values}" if values else rule)
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """What to say of an unknown word: the nearest known one, if any is near, and all of them."""
+    words = list(known)
+    near = difflib.get_close_matches(word, words, n=1)
+    listed = f"known are {', '.join(words)}" if words else "there are none"
+    return f"did you mean {near[0]!r}? {listed}" if near else listed

@@ -6,12 +6,11 @@ synthetic problem; `REAL_WORLD` holds what it changes for the real ones.
 
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from sottovoce.errors import InvalidInput, check
+from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.privacy.release import Mechanism
 from sottovoce.regions import REAL_WORLD, Weights
 from sottovoce.schedule import Exploration, OwnBelief, Speaking
@@ -91,9 +90,7 @@ METHODS: dict[str, Method] = {
 def method_named(name: str) -> Method:
     """The method of that name; an unknown one is answered with those there are."""
     if name not in METHODS:
-        near = difflib.get_close_matches(name, METHODS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InvalidInput(f"method must be one of {', '.join(METHODS)}, got {name!r}{hint}")
+        raise InvalidInput(f"unknown method {name!r}; {suggestion(name, METHODS)}")
     return METHODS[name]
 
 

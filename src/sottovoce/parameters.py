@@ -7,7 +7,6 @@ parameter (0, 1, ...). A number takes one coordinate, a category one per choice 
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.errors import SpaceError
+from sottovoce.errors import SpaceError, suggestion
 
 MAX_INTEGER = 2**40  # up to it, every integer of a range has a float coordinate of its own
 _SCALARS = (str, int, float, bool)
@@ -43,9 +42,7 @@ def _key(choice: object) -> tuple[bool, object]:
 def check_known(what: str, got: object, known: Sequence[str]) -> None:
     """An unknown word is answered with the nearest known one."""
     if got not in known:
-        near = difflib.get_close_matches(str(got), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-        raise SpaceError(f"unknown {what} {got!r}: {hint}")
+        raise SpaceError(f"unknown {what} {got!r}: {suggestion(str(got), known)}")
 
 
 def check_keys(

@@ -39,7 +39,9 @@ def test_the_methods_have_these_names() -> None:
 
 
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InvalidInput, match="got 'dp-fts-d'; did you mean 'dp-fts-de'\\?"):
+    with pytest.raises(
+        InvalidInput, match="unknown method 'dp-fts-d'; did you mean 'dp-fts-de'\\?"
+    ):
         method_named("dp-fts-d")
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
 
-from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.errors import InvalidInput, StorageError, check, suggestion
 from sottovoce.methods import Method, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
@@ -112,9 +111,7 @@ def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:
     known = [field.name for field in fields(RunConfig)]
     for key in data:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(known)}"
-            raise InvalidInput(f"{origin} has an unknown key {key!r}{hint}")
+            raise InvalidInput(f"{origin} has an unknown key {key!r}; {suggestion(key, known)}")
     try:
         return RunConfig(**data)
     except InvalidInput as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -10,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.errors import InvalidInput, StorageError, check, suggestion
 from sottovoce.experiments.config import RunConfig, config_from
 from sottovoce.methods import method_named
 from sottovoce.privacy.release import Mechanism
@@ -195,9 +194,7 @@ def _keys(data: Mapping[str, Any], known: Iterable[str], origin: str) -> None:
 
 def _known(word: str, known: list[str], origin: str, what: str) -> None:
     if word not in known:
-        near = difflib.get_close_matches(word, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-        raise InvalidInput(f"{origin}: unknown {what} {word!r}; {hint}")
+        raise InvalidInput(f"{origin}: unknown {what} {word!r}; {suggestion(word, known)}")
 
 
 def figure_from_toml(path: Path) -> Figure:

@@ -6,17 +6,16 @@ each of them once: as a field with a type (int, float, or either of them or None
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_type_hints
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput, check
+from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.problems.protocol import Objectives, Setting
 
 _WORDS = {int: "a whole number", float: "a finite number", NoneType: "none"}
@@ -62,8 +61,7 @@ def problem_from(text: str, known: Mapping[str, type[NamedProblem]]) -> NamedPro
     check(isinstance(text, str), "problem must be a word", problem=text)
     kind, colon, rest = (part.strip() for part in text.partition(":"))
     if kind not in known:
-        hint = _nearest(kind, known)
-        raise InvalidInput(f"problem must be one of {', '.join(known)}, got {kind!r}{hint}")
+        raise InvalidInput(f"unknown problem {kind!r}; {suggestion(kind, known)}")
     maker: Any = known[kind]
     made: NamedProblem = maker(**(_options(maker, rest) if colon else {}))
     return made
@@ -77,17 +75,11 @@ def _options(cls: type[NamedProblem], text: str) -> dict[str, int | float | str 
         rule = f"{cls.kind}: options must be written option=value with commas between"
         check(bool(option and equals and value), rule, options=text)
         if option not in types:
-            has = f"its options are {', '.join(types)}" if types else "it has no options"
-            hint = _nearest(option, types)
-            raise InvalidInput(f"{cls.kind}: unknown option {option!r}; {has}{hint}")
+            hint = suggestion(option, types)
+            raise InvalidInput(f"{cls.kind}: unknown option {option!r}; {hint}")
         check(option not in options, f"{cls.kind}: {option} must be given once", options=text)
         options[option] = _read(value)
     return options
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _option_types(cls: type[NamedProblem]) -> dict[str, tuple[type, ...]]:

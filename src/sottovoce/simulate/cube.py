@@ -19,23 +19,14 @@ class Cube(Group):
     def start(self) -> Array:
         """N_init uniform points for each agent, from its own region or from everywhere."""
         space, (regions, boxes) = self.study.space, self.study.start
-        shape = (self.study.method.initial, moves.starting_tries(space), space.dims)
-        (u,) = self._deal("start", 0, lambda random, n: (random.random((n, *shape)),))
-        places = moves.starting_points(space, regions, boxes[self.who], self.place.numpy(u))
-        return self.place.array(places)
+        u = self._start_uniforms()
+        return self.place.array(moves.starting_points(space, regions, boxes[self.who], u))
 
     def messages(self, round_number: int) -> Array:
         """Each agent's vector for a round, (n, M)."""
         method, told = self.study.method, self.crowd.told
         rows, values = self.study.features(self._points(told)), self._values(told)
-        prior, noise = self._deal(
-            "message",
-            round_number,
-            lambda random, n: (
-                random.standard_normal((n, method.features)),
-                random.standard_normal((n, told)),
-            ),
-        )
+        prior, noise = self._message_draws(round_number)
         return moves.message(rows, values, method.regularisation, prior, noise)
 
     def _from_own_belief(self, t: int, own: Array) -> Array:

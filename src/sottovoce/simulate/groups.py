@@ -13,6 +13,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from sottovoce import moves
 from sottovoce.agent import CANDIDATES
 from sottovoce.arrays import Array
@@ -100,6 +103,22 @@ class Group(ABC):
         if not self.study.space.finite:
             drawn.append(random.random((n, CANDIDATES, self.study.space.dims)))
         return tuple(drawn)
+
+    def _start_uniforms(self) -> NDArray[np.float64]:
+        """For the initial points, (n, N_init, tries, D)."""
+        space = self.study.space
+        shape = (self.study.method.initial, moves.starting_tries(space), space.dims)
+        (u,) = self._deal("start", 0, lambda random, n: (random.random((n, *shape)),))
+        return self.place.numpy(u)
+
+    def _message_draws(self, round_number: int) -> tuple[Array, ...]:
+        """For the vectors of a round: prior (n, M) and noise (n, told), standard normals."""
+        shapes = (self.study.method.features,), (self.crowd.told,)
+        return self._deal(
+            "message",
+            round_number,
+            lambda random, n: tuple(random.standard_normal((n, *shape)) for shape in shapes),
+        )
 
     def _deal(self, name: str, number: int, recipe: Recipe) -> tuple[Array, ...]:
         return self.crowd.dealer.deal(name, number, self.who, recipe)

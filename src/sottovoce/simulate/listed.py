@@ -77,10 +77,8 @@ class Listed(Group):
     def start(self) -> Array:
         """N_init uniform rows for each agent, from its own region or from everywhere."""
         space, (regions, boxes) = self.study.space, self.study.start
-        shape = (self.study.method.initial, moves.starting_tries(space), space.dims)
-        (u,) = self._deal("start", 0, lambda random, n: (random.random((n, *shape)),))
-        rows = moves.starting_rows(space, regions, boxes[self.who], self.place.numpy(u))
-        return self.place.array(rows)
+        u = self._start_uniforms()
+        return self.place.array(moves.starting_rows(space, regions, boxes[self.who], u))
 
     def messages(self, round_number: int) -> Array:
         """Each agent's vector for a round, (n, M)."""
@@ -90,14 +88,7 @@ class Listed(Group):
         root = self._shared_roots.upto(
             told, lambda k: self.xp.matmul(rows[:, : k + 1], rows[:, k, :, None])[..., 0]
         )
-        prior, noise = self._deal(
-            "message",
-            round_number,
-            lambda random, n: (
-                random.standard_normal((n, method.features)),
-                random.standard_normal((n, told)),
-            ),
-        )
+        prior, noise = self._message_draws(round_number)
         return moves.message(rows, history.values, method.regularisation, prior, noise, root)
 
     def _from_own_belief(self, t: int, own: Array) -> Array:
