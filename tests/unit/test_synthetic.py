@@ -100,5 +100,5 @@ def test_objectives_for_nobody_are_refused() -> None:
 def test_the_problem_is_known_by_its_name_and_takes_no_options() -> None:
     assert problem_named("synthetic") == Synthetic()
     assert Synthetic().name == "synthetic"
-    with pytest.raises(InvalidInput, match="synthetic: unknown option 'alpha'; it has no options"):
+    with pytest.raises(InvalidInput, match="synthetic: unknown option 'alpha'; there are none"):
         problem_named("synthetic:alpha=1")
