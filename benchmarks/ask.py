@@ -7,8 +7,9 @@ exact GP, maximise), the same with a warm-started kernel fit, and the server's b
 with P = 1 and P = 4 regions. Against
 
 - a plain loop, the way the paper describes it: 1000 single-point evaluations, then 20 random
-  starts of SciPy's L-BFGS-B with finite-difference gradients, each start bounded to its own box,
-  with as little NumPy in an evaluation as there can be;
+  starts of SciPy's L-BFGS-B with finite-difference gradients, each start bounded to its own box:
+  "lean loop", with as little NumPy in an evaluation as there can be, and "same loop", where an
+  evaluation is our own function at one point;
 - BoTorch, where it can be imported: SingleTaskGP, draw_matheron_paths and
   optimize_posterior_samples (1024 raw points, 20 restarts), with and without fit_gpytorch_mll.
 
@@ -45,6 +46,7 @@ Floats = NDArray[Any]
 Evaluate = Callable[[Floats], float]
 D, M, SEEN, FREQUENCIES, CANDIDATES, STARTS = 2, 100, 70, 128, 1000, 20
 LENGTHSCALE, NOISE = 0.2, 0.01
+OTHERS = ("lean loop", "same loop")
 
 
 def history(rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
@@ -133,25 +135,33 @@ def timed(into: list[float], job: Callable[..., Any], *arguments: Any) -> Any:
     return result
 
 
+def one_by_one(drawn: Drawn) -> Evaluate:
+    """Our own function, asked for one point at a time."""
+    return lambda x: float(drawn.values(x[None, None])[0, 0])
+
+
 def loops(repeats: int, seed: int) -> list[Row]:
     """The jobs that have a plain loop to compare with."""
-    rows = [Row("own belief", "loop")]
     rng = np.random.default_rng(seed)
-    kernel = Kernel(LENGTHSCALE, 1.0, NOISE)
+    kernel, everywhere = Kernel(LENGTHSCALE, 1.0, NOISE), Regions((1,) * D)
+    rows = [Row("own belief", other) for other in OTHERS]
     for _ in range(repeats):
-        data, row = history(rng), rows[0]
-        drawn, ours = timed(row.times[0], own_step, rng, kernel, data)
-        other = timed(row.times[1], loop, rng, plain_own(drawn), Regions((1,) * D))
-        row.gains.append(ours - other)
+        data = history(rng)
+        drawn, ours = timed(rows[0].times[0], own_step, rng, kernel, data)
+        rows[1].times[0].append(rows[0].times[0][-1])
+        for row, evaluate in zip(rows, (plain_own(drawn), one_by_one(drawn)), strict=True):
+            row.gains.append(ours - timed(row.times[1], loop, rng, evaluate, everywhere))
     for regions in (equal_boxes(1, D), equal_boxes(4, D)):
-        row = Row(f"broadcast, P = {regions.count}", "loop")
+        pair = [Row(f"broadcast, P = {regions.count}", other) for other in OTHERS]
         for i in range(repeats):
             features, weights = shared_features(i, M, D, LENGTHSCALE), sent(rng, regions, i)
             regional = RegionalDraw(features, regions, weights[None])
-            evaluate = plain_broadcast(features, regions, weights)
-            ours = timed(row.times[0], broadcast_step, rng, regional, regions)
-            row.gains.append(ours - timed(row.times[1], loop, rng, evaluate, regions))
-        rows.append(row)
+            ours = timed(pair[0].times[0], broadcast_step, rng, regional, regions)
+            pair[1].times[0].append(pair[0].times[0][-1])
+            ways = plain_broadcast(features, regions, weights), one_by_one(regional)
+            for row, evaluate in zip(pair, ways, strict=True):
+                row.gains.append(ours - timed(row.times[1], loop, rng, evaluate, regions))
+        rows += pair
     return rows
 
 
