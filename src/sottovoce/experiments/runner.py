@@ -6,7 +6,7 @@ import json
 import math
 import platform
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import scipy
@@ -54,8 +54,9 @@ def run_all(
         problem, events = problem_named(config.problem), planned_events(store.study)
 
         def advance(done: int, total: int, said: str) -> None:
-            for _ in range(config.rounds if watcher is not None else 0):
-                cast(Watcher, watcher)(done - 1, config.rounds, events)
+            if watcher is not None:
+                for t in range(1, config.rounds + 1):
+                    watcher(done - 1, t, events)
 
         run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
     return [store.read(run) for run in range(config.runs)]
