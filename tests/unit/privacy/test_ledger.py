@@ -236,6 +236,8 @@ def test_a_kill_between_the_first_commit_and_its_head_is_survived(tmp_path: Path
     Path(f"{path}.head").unlink()
     ledger = Ledger(path, STUDY)
     ledger.append(0, a_release(0))
+    assert ledger.events == [EVENT]
+    assert json.loads(Path(f"{path}.head").read_text())["entries"] == 2
     ledger.close()
 
 
