@@ -17,11 +17,11 @@ from sottovoce.belief import Belief
 from sottovoce.errors import InvalidInput
 from sottovoce.kernel import Kernel
 from sottovoce.methods import METHODS, TS, Method
+from sottovoce.place import DeviceStream, place_named
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.simulate.place import DeviceStream, place_named
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
 

@@ -304,7 +304,7 @@ def test_two_processes_run_what_one_would(sottovoce: Terminal) -> None:
 def test_a_device_that_is_not_there_is_refused(sottovoce: Terminal) -> None:
     answer = sottovoce("run", *options(method="ts", **SMALL, device="abacus"))
     assert answer.status == 2
-    assert "abacus" in answer.err or "sottovoce[gpu]" in answer.err
+    assert "abacus" in answer.err or "sottovoce[torch]" in answer.err
 
 
 def test_the_same_command_again_computes_nothing(sottovoce: Terminal, tmp_path: Path) -> None:

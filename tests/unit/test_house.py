@@ -21,6 +21,7 @@ ORDER = [
     "errors",
     "files",
     "arrays",
+    "place",
     "parameters",
     "space",
     "kernel",

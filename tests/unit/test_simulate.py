@@ -13,6 +13,7 @@ from sottovoce.belief import Belief
 from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.kernel import Kernel
 from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, TS, Method
+from sottovoce.place import place_named
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Problem, Setting
@@ -20,7 +21,6 @@ from sottovoce.problems.synthetic import SPACE as GRID
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.schedule import OwnBelief, Speaking
 from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.simulate.place import place_named
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
 
@@ -398,5 +398,5 @@ def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[gpu\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[torch\]'"):
         place_named("cuda")

@@ -1,7 +1,8 @@
 """A problem and its options as one string: "gp", "gp:dims=3,lengthscale=0.4".
 
 The options of a problem are the fields of its frozen dataclass, so that a new problem states
-each of them once: as a field with a type (int, float, or either of them or None) and a default.
+each of them once: as a field with a type (int, float, either of them or None, or a Literal of
+words) and a default.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.problems.protocol import Objectives, Setting
 
-_WORDS = {int: "a whole number", float: "a finite number", NoneType: "none"}
+_WORDS: dict[Any, str] = {int: "a whole number", float: "a finite number", NoneType: "none"}
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class NamedProblem(ABC):
     def __post_init__(self) -> None:
         for option, types in _option_types(type(self)).items():
             value = getattr(self, option)
-            rule = f"{self.kind}: {option} must be {' or '.join(_WORDS[t] for t in types)}"
+            rule = f"{self.kind}: {option} must be {' or '.join(_WORDS.get(t, t) for t in types)}"
             check(any(_is(value, t) for t in types), rule, **{option: value})
             if float in types and value is not None:
                 # 1 and 1.0, or 0.0 and -0.0, are the same problem, so they get the same name
@@ -82,14 +83,16 @@ def _options(cls: type[NamedProblem], text: str) -> dict[str, int | float | str 
     return options
 
 
-def _option_types(cls: type[NamedProblem]) -> dict[str, tuple[type, ...]]:
-    """The types each option may have, by name, sorted."""
+def _option_types(cls: type[NamedProblem]) -> dict[str, tuple[Any, ...]]:
+    """The types, or the words, each option may have, by name, sorted."""
     hints = get_type_hints(cls)
     names = sorted(f.name for f in fields(cls))
     return {name: get_args(hints[name]) or (hints[name],) for name in names}
 
 
-def _is(value: object, kind: type) -> bool:
+def _is(value: object, kind: Any) -> bool:
+    if isinstance(kind, str):
+        return value == kind
     if isinstance(value, bool):  # an int to Python
         return False
     if kind is float:
@@ -108,9 +111,9 @@ def _read(text: str) -> int | float | str | None:
     return None if text == "none" else text
 
 
-def _written(value: float | None) -> str:
+def _written(value: float | str | None) -> str:
     """The shortest text that `_read` makes the value of."""
-    if value is None:
-        return "none"
+    if value is None or isinstance(value, str):
+        return value or "none"
     short = f"{value:g}"
     return short if float(short) == value else repr(value)

@@ -25,7 +25,10 @@ class Objectives(Protocol):
         """The largest value each agent can reach, (N,)."""
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The truth at s points of the cube for each agent: (N, s, D) -> (N, s)."""
+        """The truth at s points of the cube for each agent: (N, s, D) -> (N, s).
+
+        NaN where a trial failed: whoever asked has then learnt nothing there.
+        """
 
 
 @runtime_checkable
@@ -38,10 +41,18 @@ class Listing(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """What a problem fixes for its agents."""
+    """What a problem fixes for its agents.
+
+    agents: how many there are, or None: as many as are asked for. measure: what `optimum` minus
+    the best value so far is called. real_world: whether the paper's settings for its real data
+    apply (`methods.for_real_world`), or those for its synthetic problem.
+    """
 
     space: Space
     belief: Belief
+    agents: int | None = None
+    measure: str = "simple regret"
+    real_world: bool = False
 
 
 class Problem(Protocol):
@@ -69,3 +80,22 @@ class DrawnOnDevice(Protocol):
         The stream has NumPy's `standard_normal`, `random` and `integers`, and gives arrays that
         live on the device.
         """
+
+
+class Trainer(Protocol):
+    """Trains models for real: one for each pair of an agent and a point of the cube."""
+
+    @property
+    def agents(self) -> int:
+        """How many agents have data, N."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the data and the procedure: what has the same one gives the same scores."""
+
+    @property
+    def batch(self) -> int:
+        """How many trials are best trained together."""
+
+    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is to be maximised, in [0, 1], for s trials: (s,) and (s, D) -> (s,)."""

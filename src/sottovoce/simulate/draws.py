@@ -16,7 +16,7 @@ import numpy as np
 
 from sottovoce.arrays import Array
 from sottovoce.errors import check
-from sottovoce.simulate.place import DeviceStream, Place
+from sottovoce.place import DeviceStream, Place
 
 CHUNK = 4096
 DEVICE_CHUNK = 32768  # keeps a GPU busy, and below 65536, where some batched kernels end

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
 from sottovoce.errors import check
+from sottovoce.place import Place, place_named
 from sottovoce.privacy.events import Event
 from sottovoce.privacy.noise import Seeded
 from sottovoce.privacy.release import Diagnostics, diagnose
@@ -23,7 +24,6 @@ from sottovoce.simulate.cube import Cube
 from sottovoce.simulate.draws import Dealer, Draws
 from sottovoce.simulate.groups import Crowd, Group
 from sottovoce.simulate.listed import Ground, Listed
-from sottovoce.simulate.place import Place, place_named
 from sottovoce.study import Study
 
 Watcher = Callable[[int, list[Event]], None]

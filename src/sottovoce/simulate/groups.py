@@ -22,8 +22,8 @@ from sottovoce.arrays import Array
 from sottovoce.belief import Belief
 from sottovoce.kernel import Kernel
 from sottovoce.kernelfit import fit
+from sottovoce.place import Place
 from sottovoce.simulate.draws import Dealer, Recipe, Stream
-from sottovoce.simulate.place import Place
 from sottovoce.study import Study
 
 

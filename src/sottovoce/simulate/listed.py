@@ -17,9 +17,9 @@ import numpy as np
 from sottovoce import moves
 from sottovoce.arrays import Array
 from sottovoce.kernel import Kernel, covariance
+from sottovoce.place import Place
 from sottovoce.posterior import exact_features, next_root_row
 from sottovoce.simulate.groups import Crowd, Group
-from sottovoce.simulate.place import Place
 from sottovoce.study import Study
 
 

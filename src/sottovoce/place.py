@@ -1,4 +1,4 @@
-"""Where a simulation's arrays live: in NumPy, or in PyTorch on a device (a GPU, say).
+"""Where arrays live: in NumPy, or in PyTorch on a device (a GPU, say).
 
 PyTorch is an extra, imported only when a device is named.
 """
@@ -47,7 +47,7 @@ def place_named(device: str | None) -> Place:
         import torch
         from array_api_compat import torch as xp
     except ImportError as error:
-        raise MissingExtra("simulating on a device", "gpu") from error
+        raise MissingExtra("computing on a device", "torch") from error
     try:
         torch.zeros(1, dtype=torch.float64, device=device).cpu()
     except (RuntimeError, AssertionError, TypeError) as error:
