@@ -70,13 +70,18 @@ class Agent:
 
     @property
     def observations(self) -> int:
-        """How many values it has been told."""
+        """How many values it has been told; failed trials have none."""
+        return sum(not math.isnan(value) for value in self._values)
+
+    @property
+    def trials(self) -> int:
+        """How many trials it has been told of, failed ones included."""
         return len(self._values)
 
     @property
     def starting(self) -> bool:
-        """Whether its initial points are not all told yet."""
-        return self.observations < self.study.method.initial
+        """Whether it has not been told of all its initial trials yet."""
+        return self.trials < self.study.method.initial
 
     @property
     def round(self) -> int:
@@ -86,19 +91,22 @@ class Agent:
     @property
     def best(self) -> tuple[dict[str, Any], float]:
         """The parameters with the best value told so far, and that value."""
-        if not self._values:
+        if not self.observations:
             raise InvalidInput("there is no best before the first value is told")
-        k = int(np.argmax(self._values) if self.maximise else np.argmin(self._values))
+        k = int(np.nanargmax(self._values) if self.maximise else np.nanargmin(self._values))
         return self.study.space.decode(self._points[k]), self._values[k]
 
     def ask(self) -> dict[str, Any]:
         """The parameters to try next."""
         return self.study.space.decode(self._initial() if self.starting else self._next())
 
-    def tell(self, params: Mapping[str, Any], value: float) -> None:
-        """What the objective was at these parameters."""
+    def tell(self, params: Mapping[str, Any], value: float | None) -> None:
+        """What the objective was at these parameters; None: the trial failed.
+
+        A failed trial teaches the agent nothing, but counts as one of its queries.
+        """
         point = self.study.space.encode(params)
-        self._values.append(_finite(value))
+        self._values.append(math.nan if value is None else _finite(value))
         self._points.append(point)
 
     def message(self, round_number: int | None = None) -> Message:
@@ -111,8 +119,8 @@ class Agent:
             raise ProtocolError(f"method {method.name!r} sends nothing: its agents go alone")
         if self.starting:
             raise ProtocolError(
-                f"agent {self.index} speaks after its {method.initial} initial values, "
-                f"it has {self.observations}"
+                f"agent {self.index} speaks after its {method.initial} initial trials, "
+                f"it has been told of {self.trials}"
             )
         earliest = self.round if self._said is None else max(self.round, self._said.round)
         number = earliest if round_number is None else round_number
@@ -123,7 +131,7 @@ class Agent:
             )
         if self._said is None or self._said.round != number:
             history = self._history()
-            rows = self.study.features(history.points)
+            rows = moves.known_rows(self.study.features(history.points), history.mask)
             prior = self._random.standard_normal((1, method.features))
             noise = self._random.standard_normal(history.values.shape)
             drawn = moves.message(rows, history.values, method.regularisation, prior, noise)
@@ -165,7 +173,7 @@ class Agent:
             "maximise": self.maximise,
             "belief": self.belief.to_dict(),
             "points": [point.tolist() for point in self._points],
-            "values": self._values,
+            "values": [None if math.isnan(value) else value for value in self._values],
             "random": self._random.bit_generator.state,
             "kernel": None if self._kernel is None else kernel_to_list(self._kernel),
             "fitted_at": self._fitted_at,
@@ -220,8 +228,23 @@ class Agent:
 
     def _next(self) -> NDArray[np.float64]:
         """The point to try once the initial ones are told."""
+        point = self._chosen()
+        if self.study.method.repeats == "allow":
+            return point
+        space, tried = self.study.space, np.asarray(self._points)[None]
+        told = space.encode(space.decode(point))  # the point as it would be told
+        if not moves.repeated(tried, told[None])[0]:
+            return point
+        if space.finite:
+            points = space.points()
+            rows = moves.untried_row(space.index(tried), self._random.random((1, len(points))))
+            return np.asarray(points[int(rows[0])])
+        return np.asarray(space.snap(self._random.random((1, space.dims)))[0])
+
+    def _chosen(self) -> NDArray[np.float64]:
+        """The same, whether tried before or not."""
         study = self.study
-        t = self.observations - study.method.initial + 1
+        t = self.trials - study.method.initial + 1
         alone = (
             study.method.exchange == "none"
             or self._broadcast is None
@@ -273,11 +296,10 @@ class Agent:
         return vectors[None]
 
     def _history(self, count: int | None = None) -> moves.History:
-        """Its first `count` observations, or all."""
+        """Its first `count` trials, or all."""
         points = np.asarray(self._points[:count])[None]
         raw = np.asarray(self._values[:count])[None] * (1.0 if self.maximise else -1.0)
-        mask = np.ones(raw.shape, dtype=np.bool_)
-        values = moves.standardised(raw, mask) if self.belief.standardise else raw
+        values, mask = moves.modelled(raw, self.belief.standardise)
         index = self.study.space.index(points) if self.study.space.finite else None
         return moves.History(points, values, mask, index)
 
@@ -286,7 +308,7 @@ class Agent:
         if self.belief.kernel is not None:
             return self.belief.kernel
         initial, every = self.study.method.initial, self.belief.refit
-        for count in moves.due_fits(initial, every, self._fitted_at, self.observations):
+        for count in moves.due_fits(initial, every, self._fitted_at, self.trials):
             seen = self._history(count)
             self._kernel = fit(seen.points, seen.values, seen.mask, self._kernel)
             self._fitted_at = count

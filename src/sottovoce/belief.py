@@ -15,7 +15,7 @@ from sottovoce.kernel import Kernel
 class Belief:
     """How an agent models its own objective.
 
-    kernel: fixed, or None: fitted by marginal likelihood, anew after every `refit` values.
+    kernel: fixed, or None: fitted by marginal likelihood, anew after every `refit` trials.
     standardise: model values with mean 0 and variance 1, or as they come (the paper's way).
     """
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from array_api_compat import device
+from array_api_compat import device, is_numpy_array
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -25,6 +26,24 @@ _LABEL = b"sottovoce/features/v1"
 # Points are valued in blocks of this many: the (BLOCK, M) arrays in between stay in the cache,
 # and small enough for malloc to keep their pages, as fresh pages cost more than the arithmetic.
 BLOCK = 125
+
+
+def in_blocks(part: Callable[[slice], Callable[[Array], Array]], x: Array) -> Array:
+    """part(entries)(x[entries]) for points x (B, K, D), a block at a time, joined: (B, K, ...).
+
+    NumPy takes the entries of the batch one by one, for the reason above; on a device they stay
+    together, to keep it busy.
+    """
+    xp = array_namespace(x)
+    B, K = x.shape[:2]
+    size = 1 if is_numpy_array(x) else B
+    rows = []
+    for b in range(0, B, size):
+        some = slice(b, b + size)
+        values = part(some)
+        row = [values(x[some, i : i + BLOCK]) for i in range(0, K, BLOCK)]
+        rows.append(row[0] if len(row) == 1 else xp.concat(row, axis=1))
+    return rows[0] if len(rows) == 1 else xp.concat(rows)
 
 
 def cosine(half: Array, xp: Any) -> Array:

@@ -16,7 +16,7 @@ from array_api_compat import device
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.ascent import ascend
-from sottovoce.features import BLOCK, Features, cosine, cosine_and_sine
+from sottovoce.features import Features, cosine, cosine_and_sine, in_blocks
 from sottovoce.regions import Regions
 
 _ITERATIONS = 60
@@ -64,19 +64,24 @@ class RegionalDraw:
     def values(self, x: Array) -> Array:
         """The function at x: (B, K, D) -> (B, K)."""
         xp = array_namespace(x)
-        blocks = [self._everywhere(x[:, i : i + BLOCK], xp) for i in range(0, x.shape[1], BLOCK)]
-        every, norm = (xp.concat(parts, axis=1) for parts in zip(*blocks, strict=True))
+        every = in_blocks(self._part, x)
         if self.regions.count > 1:
             every = xp.take_along_axis(every, self.regions.index(x)[..., None], axis=2)
-        return every[..., 0] / norm
+        return every[..., 0]
 
-    def _everywhere(self, x: Array, xp: Any) -> tuple[Array, Array]:
-        """φ(x)ᵀω^(i) ‖cos‖ for every i, (B, K, P), and ‖cos‖, (B, K)."""
+    def _part(self, entries: slice) -> Callable[[Array], Array]:
+        """For some entries of the batch, φ(x)ᵀω^(i) for every i: (b, K, D) -> (b, K, P)."""
         half_frequencies, half_phases, _, weights = self._parts
-        half = xp.matmul(x, half_frequencies)
-        half += half_phases
-        wave = cosine(half, xp)
-        return xp.matmul(wave, weights), _norm(wave, xp)
+        xp = array_namespace(weights)
+        own = weights if weights.ndim == 2 else weights[entries]
+
+        def values(x: Array) -> Array:
+            half = xp.matmul(x, half_frequencies)
+            half += half_phases
+            wave = cosine(half, xp)
+            return xp.matmul(wave, own) / _norm(wave, xp)[..., None]
+
+        return values
 
     def values_and_gradients(self, x: Array) -> tuple[Array, Array]:
         """The function and its gradient inside each point's region: (B, K), (B, K, D)."""

@@ -16,6 +16,7 @@ from sottovoce.regions import REAL_WORLD, Weights
 from sottovoce.schedule import Exploration, OwnBelief, Speaking
 
 Exchange = Literal["none", "peer", "server"]
+Repeats = Literal["allow", "replace"]
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class Method:
     original FTS); "server": a server sums and broadcasts.
     mechanism: how the server protects the sum; None: it does not.
     control: the broadcast is replaced by noise of the same size.
+    repeats: "replace": an agent that would try a point again tries a uniformly random one
+    instead (on a finite space, one of those it has not tried), as repeating a trial without
+    noise teaches nothing; "allow": it tries it again.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Method:
     lengthscale: float = 0.03  # of the shared features
     regularisation: float = 0.01  # λ of the shared features, the observation noise's variance
     initial: int = 10  # N_init
+    repeats: Repeats = "allow"
 
     def __post_init__(self) -> None:
         check(bool(self.name), "a method needs a name", name=self.name)
@@ -49,6 +54,11 @@ class Method:
             self.exchange in ("none", "peer", "server"),
             "exchange must be 'none', 'peer' or 'server'",
             exchange=self.exchange,
+        )
+        check(
+            self.repeats in ("allow", "replace"),
+            "repeats must be 'allow' or 'replace'",
+            repeats=self.repeats,
         )
         for name in ("regions", "features", "initial"):
             count = getattr(self, name)
@@ -95,7 +105,10 @@ def method_named(name: str) -> Method:
 
 
 def for_real_world(method: Method) -> Method:
-    """The paper's settings for its real problems: P = 4, S = 22, M = 100, 1 − p_t = 1/t."""
+    """The paper's settings for its real problems: P = 4, S = 22, M = 100, 1 − p_t = 1/t.
+
+    Those objectives have no noise, so no agent tries a point again.
+    """
     distributed = method.regions > 1
     mechanism = method.mechanism
     if mechanism is not None:
@@ -109,4 +122,5 @@ def for_real_world(method: Method) -> Method:
         features=100,
         lengthscale=0.01,
         regularisation=1e-6,
+        repeats="replace",
     )

@@ -30,8 +30,8 @@ from sottovoce.space import Space
 class History:
     """What B agents have seen: points (B, t, D) in the cube, values (B, t), mask (B, t).
 
-    On a finite space `index` (B, t) says which of its points each one is. Without a mask all
-    are observations.
+    The mask is false where a trial failed, and the value there is 0; without one, none did. On a
+    finite space `index` (B, t) says which of its points each one is.
     """
 
     points: Array
@@ -78,6 +78,18 @@ def starting_rows(
         own = boxes == box
         chosen[own] = inside[(u[own, :, 0, 0] * len(inside)).astype(np.int64)]
     return chosen
+
+
+def modelled(raw: Array, standardise: bool) -> tuple[Array, Array]:
+    """Values (B, t) as a belief takes them, and the mask (B, t) of those that there are.
+
+    raw (B, t) is NaN where a trial failed; the value there becomes 0.
+    """
+    xp = array_namespace(raw)
+    mask = xp.isfinite(raw)
+    if standardise:
+        return standardised(raw, mask), mask
+    return xp.where(mask, raw, xp.zeros_like(raw)), mask
 
 
 def standardised(values: Array, mask: Array) -> Array:
@@ -147,9 +159,13 @@ def masked_rows(table: Array, history: History) -> Array:
     xp = array_namespace(table)
     rows = xp.take(table, xp.reshape(history.index, (-1,)), axis=0)
     rows = xp.reshape(rows, (*history.values.shape, table.shape[1]))
-    if history.mask is None:
-        return rows
-    return xp.where(history.mask[..., None], rows, xp.zeros_like(rows))
+    return rows if history.mask is None else known_rows(rows, history.mask)
+
+
+def known_rows(rows: Array, mask: Array) -> Array:
+    """The rows (B, t, columns), zero where the mask (B, t) is false."""
+    xp = array_namespace(rows)
+    return xp.where(mask[..., None], rows, xp.zeros_like(rows))
 
 
 def shared_point(table: Array, box_of_point: Array, vectors: Array) -> Array:
@@ -194,3 +210,26 @@ def own_place(
 def shared_place(features: Features, regions: Regions, vectors: Array, candidates: Array) -> Array:
     """The maximiser, (B, D), of φ(x)ᵀω^(i[x]) over all boxes: vectors (B, P, M)."""
     return over_boxes(RegionalDraw(features, regions, vectors), candidates, regions)[0]
+
+
+def repeated(tried: Array, chosen: Array) -> Array:
+    """Which agents have tried what they chose before, (B,).
+
+    tried (B, t, D) and chosen (B, D) are points; or (B, t) and (B,), rows of a finite space.
+    """
+    xp = array_namespace(tried)
+    same = tried == chosen[:, None]
+    return xp.any(xp.all(same, axis=-1) if same.ndim == 3 else same, axis=-1)
+
+
+def untried_row(tried: Array, u: Array) -> Array:
+    """A uniform row of those that an agent has not tried, or of all once none is left: (B,).
+
+    tried (B, t) are rows of a finite space of K points, u (B, K) uniforms in [0, 1).
+    """
+    xp = array_namespace(tried, u)
+    every = xp.arange(u.shape[1], dtype=tried.dtype, device=device(tried))
+    known = xp.zeros_like(u, dtype=xp.bool)
+    for k in range(tried.shape[1]):  # no (B, t, K) array is ever made
+        known = known | (tried[:, k : k + 1] == every)
+    return over_points(u - xp.astype(known, u.dtype))

@@ -11,7 +11,9 @@ got wrong at the observations, ω = βω0 + Φᵀ(ΦΦᵀ + λI)⁻¹(y − β(�
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
-from sottovoce.features import BLOCK, cosine, cosine_and_sine
+from sottovoce.features import cosine, cosine_and_sine, in_blocks
 from sottovoce.kernel import Kernel, covariance, lifted
 
 
@@ -153,17 +155,13 @@ class PathwiseDraw:
 
     def values(self, x: Array) -> Array:
         """The function at x: (B, K, D) -> (B, K)."""
-        xp = array_namespace(x)
-        blocks = [self._values(x[:, i : i + BLOCK], xp) for i in range(0, x.shape[1], BLOCK)]
-        return blocks[0] if len(blocks) == 1 else xp.concat(blocks, axis=1)
+        return in_blocks(self._part, x)
 
-    def _values(self, x: Array, xp: Any) -> Array:
-        frequencies, phases, amplitudes, points, half_square, v, _ = self._parts
-        angle = xp.matmul(x, frequencies)
-        angle += phases
-        wave = xp.matmul(cosine(angle, xp), amplitudes)
-        near = _bumps(self.kernel.scaled(x), points, half_square, xp)
-        return (wave + xp.matmul(near, v.mT))[..., 0]
+    def _part(self, entries: slice) -> Callable[[Array], Array]:
+        """The functions of some entries of the batch."""
+        parts = tuple(part[entries] for part in self._parts)
+        xp = array_namespace(self.frequencies)
+        return partial(_path, xp, self.kernel.part(entries), parts)
 
     def values_and_gradients(self, x: Array) -> tuple[Array, Array]:
         """The function and its gradient at x: (B, K, D) -> (B, K) and (B, K, D)."""
@@ -182,6 +180,16 @@ class PathwiseDraw:
         gradient = xp.matmul(near, pull) - self.kernel.scaled(bump * z)
         gradient -= xp.matmul(sin, self.frequencies)
         return (wave + bump)[..., 0], gradient
+
+
+def _path(xp: Any, kernel: Kernel, parts: tuple[Array, ...], x: Array) -> Array:
+    """The drawn functions with these parts at x: (b, K, D) -> (b, K)."""
+    frequencies, phases, amplitudes, points, half_square, v, _ = parts
+    angle = xp.matmul(x, frequencies)
+    angle += phases
+    wave = xp.matmul(cosine(angle, xp), amplitudes)
+    near = _bumps(kernel.scaled(x), points, half_square, xp)
+    return (wave + xp.matmul(near, v.mT))[..., 0]
 
 
 def _bumps(z: Array, points: Array, half_square: Array, xp: Any) -> Array:

@@ -46,6 +46,7 @@ class Scripted:
         self._starting, self._finite, self._normals = True, False, 0
         self.points = 0  # where each agent has a kernel of its own, and so a rank of its own
         self._message = self._belief = self._prior = self._shared = self._coin = draws.stream("")
+        self._repeat = draws.stream("")
         self._speaking = False
 
     def begin_message(self, number: int) -> None:
@@ -54,7 +55,7 @@ class Scripted:
 
     def begin_query(self, t: int, finite: bool) -> None:
         self._starting, self._speaking, self._finite, self._normals = False, False, finite, 0
-        for name in ("belief", "prior", "shared", "coin"):
+        for name in ("belief", "prior", "shared", "coin", "repeat"):
             setattr(self, f"_{name}", self._draws.stream(name, t))
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -75,6 +76,8 @@ class Scripted:
         if shape is None:
             return self._coin.random(self._agents)[self._n]
         stream = self._belief if self._normals else self._shared
+        if len(shape) == 2:  # one point, or one number for each point of a list
+            stream = self._repeat
         return self._mine(stream.random((self._agents, *shape[1:])))
 
     def integers(self, high: int) -> int:
@@ -116,7 +119,8 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
             params = agent.ask()
             points[n, count] = space.encode(params)
             truth = objectives.values(np.asarray(points[:, count : count + 1]))[n, 0]
-            agent.tell(params, truth + objectives.noise * noise[n])
+            failed = np.isnan(truth)
+            agent.tell(params, None if failed else truth + objectives.noise * noise[n])
 
     first = draws.stream("observation", 0).standard_normal((study.agents, method.initial))
     for k in range(method.initial):
@@ -160,7 +164,7 @@ def at_once(
 
 def agree(
     method: Method, problem: Problem, monkeypatch: pytest.MonkeyPatch, rounds: int = ROUNDS
-) -> None:
+) -> Outcome:
     study = Study(problem.setting.space, method, AGENTS, rounds)
     outcome, vectors = at_once(study, problem, DRAWS, monkeypatch)
     played = separately(study, problem, DRAWS)
@@ -173,6 +177,7 @@ def agree(
         assert close(outcome.points[:, :known], played.points[:, :known])
     assert close(outcome.points, played.points)
     assert outcome.events == played.events
+    return outcome
 
 
 def small(name: str, **changes: Any) -> Method:
@@ -196,18 +201,27 @@ def test_they_agree_when_rounds_are_left_out_and_speaking_ends(
 
 @dataclass(frozen=True)
 class Waves:
-    """Smooth objectives on any cube."""
+    """Smooth objectives on any cube; with pits in which trials fail; or a slope to a corner."""
 
     agents: int
-    noise: float = 0.05
+    kind: str = "smooth"
+
+    @property
+    def noise(self) -> float:
+        return 0.0 if self.kind == "slope" else 0.05
 
     @property
     def optimum(self) -> NDArray[np.float64]:
         return np.full(self.agents, np.inf)
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.kind == "slope":
+            return np.asarray(1000 * points[..., :3].sum(axis=-1))
         phase = 0.1 * np.arange(self.agents)[:, None]
-        return np.asarray(np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2)
+        values = np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2
+        pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
+        pit[1] = True  # agent 1 has no luck at all
+        return np.where(pit & (self.kind == "pitted"), np.nan, values)
 
 
 @dataclass(frozen=True)
@@ -216,6 +230,7 @@ class WaveProblem:
 
     space: Space
     belief: Belief
+    kind: str = "smooth"
     name: str = "waves"
 
     @property
@@ -223,13 +238,14 @@ class WaveProblem:
         return Setting(self.space, self.belief)
 
     def draw(self, agents: int, random: np.random.Generator) -> Waves:
-        return Waves(agents)
+        return Waves(agents, self.kind)
 
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
 FIXED = Belief(Kernel(0.3, 1.0, 0.01))
+RAW = Belief(Kernel(3.0, 1.0, 1e-4), standardise=False)
 
 
 @pytest.mark.parametrize("name", ["ts", "fts", "fts-de", "dp-fts-de", "control"])
@@ -249,3 +265,32 @@ def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
 ) -> None:
     method = small(name, features=25, lengthscale=0.3)
     agree(method, WaveProblem(space, Belief(refit=2)), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("belief", [FIXED, Belief(refit=2), RAW], ids=["fixed", "fitted", "raw"])
+@pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
+def test_they_agree_when_trials_fail(
+    space: Space, belief: Belief, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    method = small(name, features=25, lengthscale=0.3)
+    outcome = agree(method, WaveProblem(space, belief, "pitted"), monkeypatch)
+    failed = np.isnan(outcome.observed)
+    assert np.all(failed[1])
+    assert 0 < failed[2:].sum() < failed[2:].size
+
+
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
+def test_they_agree_when_points_tried_before_are_replaced(
+    space: Space, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = WaveProblem(space, RAW, "slope")
+    method = small(name, features=25, lengthscale=0.3)
+    again = agree(method, problem, monkeypatch, rounds=9)
+    never = agree(replace(method, repeats="replace"), problem, monkeypatch, rounds=9)
+    counts = [
+        [len(np.unique(own[INITIAL:], axis=0)) for own in run.points] for run in (again, never)
+    ]
+    assert min(counts[0]) < 9
+    assert counts[1] == [9] * AGENTS

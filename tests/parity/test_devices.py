@@ -36,10 +36,11 @@ FIXED, FITTED = Belief(Kernel(0.3, 1.0, 0.01)), Belief(refit=2)
 
 @dataclass(frozen=True)
 class Waves:
-    """Smooth objectives on any cube."""
+    """Smooth objectives on any cube; or hard ones, steep and with pits in which trials fail."""
 
     agents: int
     noise: float = 0.05
+    hard: bool = False
 
     @property
     def optimum(self) -> NDArray[np.float64]:
@@ -47,7 +48,10 @@ class Waves:
 
     def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         phase = 0.1 * np.arange(self.agents)[:, None]
-        return np.asarray(np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2)
+        total = points.sum(axis=-1)
+        if self.hard:
+            return np.where(np.floor(7 * total) % 4 == 1, np.nan, 100 * total)
+        return np.asarray(np.sin(5 * total + phase) - (points[..., 0] - 0.4) ** 2)
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class WaveProblem:
 
     space: Space
     belief: Belief
+    hard: bool = False
     name: str = "waves"
 
     @property
@@ -63,17 +68,17 @@ class WaveProblem:
         return Setting(self.space, self.belief)
 
     def draw(self, agents: int, random: np.random.Generator) -> Waves:
-        return Waves(agents)
+        return Waves(agents, hard=self.hard)
 
 
-def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> None:
+def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Outcome:
     study = Study(problem.setting.space, replace(method, initial=4), agents, 5)
     here = simulate(study, problem, Draws(3, 1, chunk=8))
     there = simulate(study, problem, Draws(3, 1, chunk=8), device=device, group=7)
     for name in ("points", "truth", "observed", "optimum"):
         one, two = getattr(here, name), getattr(there, name)
         assert type(two) is np.ndarray
-        assert np.allclose(one, two, rtol=0, atol=1e-8), name
+        assert np.allclose(one, two, rtol=0, atol=1e-8, equal_nan=True), name
     assert here.broadcasts.keys() == there.broadcasts.keys()
     for number, vectors in here.broadcasts.items():
         assert np.allclose(there.broadcasts[number], vectors, rtol=0, atol=1e-8)
@@ -81,6 +86,7 @@ def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> No
     for a, b in zip(here.diagnostics, there.diagnostics, strict=True):
         assert a.clipped == b.clipped
         assert a.signal_to_noise == pytest.approx(b.signal_to_noise)
+    return here
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -101,6 +107,23 @@ def test_a_device_does_what_numpy_does_on_any_problem(
 ) -> None:
     method = replace(METHODS[name], features=25, lengthscale=0.3)
     agree(method, WaveProblem(space, belief), device, agents=9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize(
+    ("space", "name"),
+    [(LIST, "ts"), (LIST, "dp-fts-de"), (MIXED, "ts")],
+    ids=["list-ts", "list-dp-fts-de", "mixed-ts"],
+)
+def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced(
+    space: Space, name: str, device: str
+) -> None:
+    problem = WaveProblem(space, Belief(Kernel(1.0, 1.0, 0.01), standardise=False), hard=True)
+    method = replace(METHODS[name], features=25, lengthscale=0.3)
+    allowed = agree(method, problem, device)
+    replaced = agree(replace(method, repeats="replace"), problem, device)
+    assert 0 < np.isnan(replaced.truth).sum() < replaced.truth.size
+    assert not np.array_equal(allowed.points, replaced.points)
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -397,7 +397,6 @@ def test_an_index_outside_the_study_is_refused(index: Any) -> None:
         -math.inf,
         np.float64("nan"),
         "3",
-        None,
         True,
         np.bool_(True),
         1j,
@@ -457,13 +456,126 @@ def test_there_is_no_best_before_the_first_value() -> None:
         _ = Agent(study(), 0).best
 
 
-def test_an_agent_does_not_speak_before_its_initial_values(tmp_path: Path) -> None:
+def test_an_agent_does_not_speak_before_its_initial_trials(tmp_path: Path) -> None:
     agent = Agent(study(), 1, seed=0)
     for _ in range(2):
         agent.tell(agent.ask(), 1.0)
-    refused(agent, tmp_path, ProtocolError, agent.message, "after its 3 initial values, it has 2")
+    refused(agent, tmp_path, ProtocolError, agent.message, "after its 3 initial trials.* told of 2")
     agent.tell(agent.ask(), 1.0)
     assert agent.message().round == 0
+
+
+# failed trials
+
+
+def test_a_failed_trial_counts_as_a_query_and_not_as_an_observation() -> None:
+    agent = Agent(study(), 0, seed=0)
+    agent.tell(agent.ask(), None)
+    assert (agent.trials, agent.observations) == (1, 0)
+    told(agent, more=-1)
+    assert (agent.trials, agent.observations) == (3, 2)
+    assert not agent.starting
+    assert agent.message().round == 0
+
+
+@pytest.mark.parametrize(("maximise", "best"), [(True, 2.0), (False, -1.0)])
+def test_the_best_is_never_a_failed_trial(maximise: bool, best: float) -> None:
+    agent = Agent(study(), 0, maximise=maximise, seed=0)
+    agent.tell(agent.ask(), None)
+    with pytest.raises(InvalidInput, match="no best before the first value"):
+        _ = agent.best
+    for value in (-1.0, None, 2.0, None, 0.0):
+        params = agent.ask()
+        agent.tell(params, value)
+    assert agent.best[1] == best
+
+
+def test_a_failed_trial_out_of_the_space_is_refused(tmp_path: Path) -> None:
+    agent = Agent(study(), 0, seed=0)
+    refused(agent, tmp_path, SpaceError, lambda: agent.tell({"x": 2.0}, None))
+
+
+@pytest.mark.parametrize("belief", [Belief(KERNEL), Belief(), Belief(standardise=False)])
+@pytest.mark.parametrize("space", [PLANE, GRID, MIXED], ids=["plane", "grid", "mixed"])
+def test_an_agent_whose_trials_all_failed_draws_from_its_prior(
+    space: Space, belief: Belief
+) -> None:
+    federation = study(space)
+    agent = Agent(federation, 0, belief=belief, seed=0)
+    for number in range(5):
+        for _ in range(3 if number == 0 else 1):
+            agent.tell(agent.ask(), None)
+        vector = agent.message(number).vector
+        assert 1 < np.linalg.norm(vector) < 10  # of 20 standard normals
+        agent.receive(broadcast(federation, number))
+    assert (agent.trials, agent.observations) == (7, 0)
+
+
+def test_a_failed_trial_changes_nothing_in_what_an_agent_believes() -> None:
+    # the same values with and without failures among them, and no draws: the same mean
+    class Silent:
+        def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
+            return np.zeros(shape)
+
+    spoken = []
+    for failures in (0, 4):
+        agent = Agent(study(), 0, seed=0)
+        for x in np.linspace(0, 1, failures):
+            agent.tell(GRID.decode(np.asarray([x])), None)
+        for x in (0.0, 0.25, 0.5):
+            params = GRID.decode(GRID.snap(np.asarray([x])))
+            agent.tell(params, height(params))
+        agent._random = Silent()  # type: ignore[assignment]
+        spoken.append(agent.message().vector)
+    assert np.linalg.norm(spoken[0]) > 0.1
+    np.testing.assert_allclose(spoken[1], spoken[0], atol=1e-12)
+
+
+def test_an_agent_saved_with_failed_trials_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
+    agent = Agent(study(MIXED), 1, seed=3)
+    for value in (None, 1.0, None, 0.5, None):
+        agent.tell(agent.ask(), value)
+    agent.save(tmp_path / "agent.json")
+    assert json.loads((tmp_path / "agent.json").read_text())["values"][:2] == [None, 1.0]
+    restored = Agent.load(tmp_path / "agent.json", study(MIXED))
+    assert (restored.trials, restored.observations) == (5, 2)
+    assert goes_on(restored) == goes_on(agent)
+
+
+# points tried before
+
+
+@pytest.mark.parametrize("repeats", ["allow", "replace"])
+@pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
+def test_an_agent_tries_a_point_again_only_if_it_may(space: Space, repeats: str) -> None:
+    # an objective whose slope towards a corner is far steeper than what the agent doubts
+    belief = Belief(Kernel(3.0, 1.0, 1e-4), standardise=False)
+    federation = Study(space, small(TS, repeats=repeats), 1, 6)
+    agent = Agent(federation, 0, belief=belief, seed=0)
+    seen = []
+    for _ in range(12):
+        params = agent.ask()
+        seen.append(tuple(params.values()))
+        agent.tell(params, 1000 * float(np.sum(space.encode(params)[:3])))
+    assert (len(set(seen[2:])) == 10) == (repeats == "replace")
+
+
+def test_every_point_of_a_finite_space_is_tried_before_any_is_tried_again() -> None:
+    space = Space([Integer("n", 1, 9)])
+    agent = Agent(Study(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
+    seen = []
+    for _ in range(12):
+        seen.append(agent.ask()["n"])
+        agent.tell({"n": seen[-1]}, float(seen[-1]))
+    assert sorted(seen[:9]) == list(range(1, 10))
+
+
+def test_a_point_that_failed_is_not_tried_again_either() -> None:
+    space = Space([Integer("n", 1, 9)])
+    agent = Agent(Study(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
+    for _ in range(9):
+        agent.tell(agent.ask(), None)
+    assert len({float(point[0]) for point in agent._points}) == 9
 
 
 def test_an_agent_that_goes_alone_says_nothing(tmp_path: Path) -> None:

@@ -1,14 +1,23 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
 
 import numpy as np
 import pytest
 
+from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
-from sottovoce.features import Features, cosine, cosine_and_sine, shared_features
+from sottovoce.features import (
+    BLOCK,
+    Features,
+    cosine,
+    cosine_and_sine,
+    in_blocks,
+    shared_features,
+)
 from sottovoce.kernel import Kernel, covariance
 
 
@@ -97,3 +106,19 @@ def test_arguments_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match="must be"):
         shared_features(seed, count, dims, lengthscale)
+
+
+@pytest.mark.parametrize("count", [1, BLOCK - 1, BLOCK, 3 * BLOCK + 7])
+def test_points_valued_in_blocks_stay_in_their_places(count: int) -> None:
+    x = np.random.default_rng(0).random((4, count, 2))
+    factor, sizes = np.arange(1.0, 5.0)[:, None], list[int]()
+
+    def part(entries: slice) -> Callable[[Array], Array]:
+        def values(some: Array) -> Array:
+            sizes.append(some.shape[0] * some.shape[1])
+            return factor[entries] * some[..., 0]
+
+        return values
+
+    assert np.array_equal(in_blocks(part, x), factor * x[..., 0])
+    assert max(sizes) <= BLOCK

@@ -73,6 +73,10 @@ def test_the_synthetic_settings_are_the_papers() -> None:
     assert all(m.own_belief == OwnBelief("root") for m in METHODS.values())
 
 
+def test_noisy_trials_may_be_repeated() -> None:
+    assert all(method.repeats == "allow" for method in METHODS.values())
+
+
 def test_only_distributed_exploration_starts_in_a_region() -> None:
     local = {name for name, method in METHODS.items() if method.local_start}
     assert local == {"fts-de", "dp-fts-de", "control"}
@@ -96,6 +100,7 @@ def test_the_real_world_settings_are_the_papers() -> None:
     assert (real.features, real.lengthscale, real.regularisation) == (100, 0.01, 1e-6)
     assert real.own_belief(4) == 0.75
     assert real.weights == REAL_WORLD
+    assert real.repeats == "replace"
     without_regions = for_real_world(DP_FTS)
     assert without_regions.mechanism is not None
     assert (without_regions.regions, without_regions.mechanism.clip) == (1, 11.0)
@@ -108,6 +113,7 @@ def test_the_real_world_settings_are_the_papers() -> None:
     [
         {"name": ""},
         {"exchange": "radio"},
+        {"repeats": "never"},
         {"regions": 0},
         {"features": 0},
         {"initial": 0},

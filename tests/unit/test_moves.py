@@ -57,6 +57,19 @@ def test_an_empty_history_stays_empty() -> None:
     assert np.all(unseen == 0)
 
 
+# failed trials
+
+
+def test_a_failed_trial_is_a_zero_that_the_mask_names() -> None:
+    raw = np.asarray([[1.0, math.nan, 3.0], [math.nan] * 3])
+    values, mask = moves.modelled(raw, standardise=False)
+    assert values.tolist() == [[1.0, 0.0, 3.0], [0.0, 0.0, 0.0]]
+    assert mask.tolist() == [[True, False, True], [False] * 3]
+    values, same = moves.modelled(raw, standardise=True)
+    assert values.tolist() == [[-1.0, 0.0, 1.0], [0.0, 0.0, 0.0]]
+    assert np.array_equal(mask, same)
+
+
 # what is said
 
 
@@ -198,3 +211,43 @@ def test_an_own_place_with_little_noise_lies_near_the_top_of_a_well_known_functi
     kernel = Kernel(0.5, 1.0, 1e-6)
     place = moves.own_place(kernel, seen, draws, Regions((1, 1)), 1.0)
     assert np.allclose(place, [[0.3, 0.7]], atol=0.03)
+
+
+# points tried before
+
+
+def test_a_point_is_repeated_if_all_its_coordinates_are() -> None:
+    tried = np.asarray([[[0.0, 1.0], [0.5, 0.5]]] * 4)
+    chosen = np.asarray([[0.5, 0.5], [0.5, 1.0], [0.0, 1.0], [0.5, 0.5 + 1e-15]])
+    assert moves.repeated(tried, chosen).tolist() == [True, False, True, False]
+
+
+def test_a_row_is_repeated_if_it_is_among_those_tried() -> None:
+    tried = np.asarray([[3, 1], [3, 1], [0, 0]])
+    assert moves.repeated(tried, np.asarray([1, 2, 0])).tolist() == [True, False, True]
+
+
+def test_an_untried_row_is_any_of_those_left() -> None:
+    tried = np.broadcast_to(np.asarray([0, 2, 2, 5]), (6000, 4))
+    found = moves.untried_row(tried, RANDOM.random((6000, 6)))
+    assert np.bincount(found, minlength=6) == pytest.approx([0, 2000, 0, 2000, 2000, 0], rel=0.15)
+
+
+def test_once_all_rows_are_tried_any_may_come_again() -> None:
+    tried = np.broadcast_to(np.arange(4), (4000, 4))
+    found = moves.untried_row(tried, RANDOM.random((4000, 4)))
+    assert np.bincount(found, minlength=4) == pytest.approx(np.full(4, 1000), rel=0.15)
+
+
+def test_what_failed_and_what_is_repeated_is_the_same_by_the_bare_array_standard() -> None:
+    strict = pytest.importorskip("array_api_strict")
+    raw = np.where(RANDOM.random((5, 7)) < 0.4, math.nan, RANDOM.random((5, 7)))
+    for standardise in (True, False):
+        here, there = (moves.modelled(r, standardise) for r in (raw, strict.asarray(raw)))
+        for one, two in zip(here, there, strict=True):
+            assert np.array_equal(one, np.asarray(two))
+    tried, u = RANDOM.integers(9, size=(5, 4)), RANDOM.random((5, 9))
+    rows = moves.untried_row(tried, u)
+    abroad = strict.asarray(tried)
+    assert np.array_equal(rows, np.asarray(moves.untried_row(abroad, strict.asarray(u))))
+    assert not np.any(np.asarray(moves.repeated(abroad, strict.asarray(rows))))

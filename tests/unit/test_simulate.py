@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import sys
 import tracemalloc
 from dataclasses import dataclass, replace
@@ -66,6 +67,45 @@ BELIEFS = {
     "fitted": Belief(refit=2),
     "raw": Belief(Kernel(0.3, 1.0, 0.01), standardise=False),
 }
+
+
+@dataclass(frozen=True)
+class Pitted(Hills):
+    """The same with pits, in which trials fail; agent 1's always do."""
+
+    mark: float = math.nan  # what a failed trial gives
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
+        pit[1:2] = True
+        return np.where(pit, self.mark, super().values(points))
+
+
+@dataclass(frozen=True)
+class PittedProblem(HillProblem):
+    """Hills with pits."""
+
+    mark: float = math.nan
+
+    def draw(self, agents: int, random: np.random.Generator) -> Hills:
+        return Pitted(agents, mark=self.mark)
+
+
+@dataclass(frozen=True)
+class Slope(Hills):
+    """The same rise towards one corner for all, without noise."""
+
+    noise: float = 0.0
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(1000 * points[..., :3].sum(axis=-1))
+
+
+class SlopeProblem(HillProblem):
+    """Slopes, far steeper than what the agents' belief doubts."""
+
+    def draw(self, agents: int, random: np.random.Generator) -> Hills:
+        return Slope(agents)
 
 
 def small(method: Method, **changes: Any) -> Method:
@@ -290,6 +330,132 @@ def test_a_watcher_sees_every_round_with_what_is_spent_so_far() -> None:
     )
     assert seen == [(1, 1), (2, 1), (3, 2), (4, 2)]
     assert same(watch, simulate(study, Synthetic(), Draws(0, 0)))
+
+
+# failed trials
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+def test_every_method_goes_on_when_trials_fail(space: Space, name: str, belief: str) -> None:
+    problem = PittedProblem(space, BELIEFS[belief])
+    outcome = run(small(METHODS[name]), problem)
+    failed = np.isnan(outcome.observed)
+    assert np.array_equal(failed, np.isnan(outcome.truth))
+    assert np.all(failed[1])
+    assert 0 < failed[[0, 2, 3, 4]].sum() < failed[[0, 2, 3, 4]].size
+    assert np.allclose(space.snap(outcome.points), outcome.points)
+    assert all(np.all(np.isfinite(v)) for v in outcome.broadcasts.values())
+    assert np.all(np.isfinite(outcome.simple_regret))
+
+
+def test_agents_that_meet_no_failure_do_not_notice_the_others() -> None:
+    # alone, on the same draws: only those whose trials failed search otherwise
+    for space in (MIXED, LIST):
+        whole, pitted = (
+            run(small(TS), kind(space, BELIEFS["raw"]), rounds=8)
+            for kind in (HillProblem, PittedProblem)
+        )
+        lucky = ~np.any(np.isnan(pitted.observed), axis=1)
+        hit = np.any(np.isnan(pitted.observed[:, :3]), axis=1)
+        assert np.allclose(pitted.points[lucky], whole.points[lucky], rtol=0, atol=1e-9)
+        assert not np.allclose(pitted.points[hit], whole.points[hit])
+
+
+def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
+    belief = BELIEFS["fixed"]
+    nan, infinite = (
+        run(small(FTS_DE), PittedProblem(LIST, belief, mark=mark)) for mark in (math.nan, math.inf)
+    )
+    assert np.array_equal(nan.points, infinite.points)
+    assert np.array_equal(nan.observed, infinite.observed, equal_nan=True)
+
+
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+@pytest.mark.parametrize("name", ["ts", "dp-fts-de"])
+def test_failures_do_not_depend_on_how_many_agents_are_simulated_at_a_time(
+    space: Space, name: str
+) -> None:
+    problem = PittedProblem(space, BELIEFS["fixed"])
+    study = Study(space, small(METHODS[name], repeats="replace"), 11, ROUNDS)
+    whole = simulate(study, problem, Draws(5, 1, chunk=4))
+    for group in (1, 3, 9):
+        parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
+        assert np.allclose(parts.points, whole.points, rtol=0, atol=1e-9)
+        assert np.allclose(parts.observed, whole.observed, rtol=0, atol=1e-9, equal_nan=True)
+
+
+def outcome_of(truth: list[list[float]], optimum: list[float], initial: int) -> Outcome:
+    values = np.asarray(truth)
+    return Outcome(values[..., None], values, values, np.asarray(optimum), initial, {}, [], [])
+
+
+def test_regret_ignores_failures_once_an_agent_has_a_value() -> None:
+    nan = math.nan
+    outcome = outcome_of([[nan, 2.0, nan, 4.0], [1.0, nan, 3.0, nan]], [5.0, 9.0], 2)
+    assert outcome.simple_regret.tolist() == [[3.0, 3.0, 1.0], [8.0, 6.0, 6.0]]
+
+
+def test_without_a_value_of_its_own_an_agents_regret_is_the_largest_of_any_trial_so_far() -> None:
+    nan = math.nan
+    truth = [[nan, nan, nan, 4.0], [3.0, 2.0, nan, 1.0], [8.0, nan, 7.0, nan]]
+    outcome = outcome_of(truth, [5.0, 4.0, 10.0], 1)
+    assert outcome.simple_regret[0].tolist() == [2.0, 2.0, 3.0, 1.0]
+    assert outcome.simple_regret[2].tolist() == [2.0, 2.0, 2.0, 2.0]
+
+
+def test_regret_is_not_a_number_while_nobody_has_a_value() -> None:
+    regret = outcome_of([[math.nan, math.nan], [math.nan, 1.0]], [2.0, 2.0], 1).simple_regret
+    assert np.array_equal(regret, [[math.nan, 1.0], [math.nan, 1.0]], equal_nan=True)
+
+
+# points tried before
+
+
+def new_points(outcome: Outcome) -> NDArray[np.bool_]:
+    """Which queries after the start were of points that the agent had not tried: (N, T)."""
+    points = outcome.points
+    return np.asarray(
+        [
+            [not np.any(np.all(own[:k] == own[k], axis=-1)) for k in range(3, len(own))]
+            for own in points
+        ]
+    )
+
+
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, name: str) -> None:
+    problem = SlopeProblem(space, Belief(Kernel(3.0, 1.0, 1e-4), standardise=False))
+    again, never = (
+        run(small(METHODS[name], repeats=repeats), problem, rounds=10)
+        for repeats in ("allow", "replace")
+    )
+    assert not np.all(new_points(again))
+    assert np.all(new_points(never))
+    assert np.allclose(space.snap(never.points), never.points)
+
+
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+def test_until_a_point_is_repeated_the_replacement_changes_nothing(space: Space) -> None:
+    problem = SlopeProblem(space, Belief(Kernel(3.0, 1.0, 1e-4), standardise=False))
+    again, never = (
+        run(small(TS, repeats=repeats), problem, rounds=10) for repeats in ("allow", "replace")
+    )
+    first = np.argmin(new_points(again), axis=1)  # of the queries, each agent's first repeated
+    for n in range(AGENTS):
+        upto = 3 + first[n]
+        assert np.array_equal(again.points[n, :upto], never.points[n, :upto])
+        assert not np.array_equal(again.points[n, upto], never.points[n, upto])
+
+
+def test_an_exhausted_space_is_tried_again() -> None:
+    space = Space([Integer("n", 1, 5)])
+    problem = HillProblem(space, BELIEFS["fixed"])
+    outcome = run(small(TS, initial=1, repeats="replace"), problem, rounds=9)
+    for own in outcome.points[..., 0]:
+        assert len(set(own[:5])) == 5
 
 
 # the draws

@@ -84,6 +84,7 @@ OTHER_METHODS: dict[str, dict[str, Any]] = {
     "speaking": {"speaking": Speaking(last=2)},
     "features": {"features": 51},
     "lengthscale": {"lengthscale": 0.031},
+    "repeats": {"repeats": "replace"},
     "regularisation": {"regularisation": 0.02},
     "initial": {"initial": 11},
 }

@@ -25,7 +25,8 @@ class Cube(Group):
     def messages(self, round_number: int) -> Array:
         """Each agent's vector for a round, (n, M)."""
         method, told = self.study.method, self.crowd.told
-        rows, values = self.study.features(self._points(told)), self._values(told)
+        values, mask = self._seen(told)
+        rows = moves.known_rows(self.study.features(self._points(told)), mask)
         prior, noise = self._message_draws(round_number)
         return moves.message(rows, values, method.regularisation, prior, noise)
 
@@ -33,8 +34,8 @@ class Cube(Group):
         space, told = self.study.space, self.crowd.told
         noise, frequencies, amplitudes, candidates = self._deal("belief", t, self._path_draws)
         draws = moves.PathDraws(frequencies[own], amplitudes[own], noise[own], candidates[own])
-        values = self._values(told)[own]
-        some = moves.History(self._points(told)[own], values, self._mask(values))
+        values, mask = self._seen(told)
+        some = moves.History(self._points(told)[own], values[own], mask[own])
         kernels, everywhere = self._current_kernel().part(own), Regions((1,) * space.dims)
         scale = self.study.method.exploration(t, space.dims)
         return space.snap(moves.own_place(kernels, some, draws, everywhere, scale))
@@ -56,6 +57,11 @@ class Cube(Group):
         vectors = self.xp.broadcast_to(vectors, shape)
         place = moves.shared_place(self.study.features, self.study.regions, vectors, candidates)
         return self.study.space.snap(place)
+
+    def _anywhere(self, t: int, some: Array) -> Array:
+        dims = self.study.space.dims
+        (u,) = self._deal("repeat", t, lambda random, n: (random.random((n, dims)),))
+        return self.study.space.snap(u[some])
 
     def _points(self, count: int) -> Array:
         return self.crowd.places[self.who, :count]

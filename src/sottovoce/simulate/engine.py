@@ -37,8 +37,8 @@ class Outcome:
     """One run: where the agents went, what was there, what was said."""
 
     points: NDArray[np.float64]  # (N, L, D)
-    truth: NDArray[np.float64]  # (N, L), noiseless values
-    observed: NDArray[np.float64]  # (N, L)
+    truth: NDArray[np.float64]  # (N, L), noiseless values; NaN where a trial failed
+    observed: NDArray[np.float64]  # (N, L), the same with noise
     optimum: NDArray[np.float64]  # (N,)
     initial: int
     broadcasts: dict[int, NDArray[np.float64]]
@@ -47,9 +47,15 @@ class Outcome:
 
     @property
     def simple_regret(self) -> NDArray[np.float64]:
-        """Optimum minus the best value queried so far, (N, T + 1); column 0 is after the start."""
-        best = np.maximum.accumulate(self.truth, axis=1)[:, self.initial - 1 :]
-        return self.optimum[:, None] - best
+        """Optimum minus the best value queried so far, (N, T + 1); column 0 is after the start.
+
+        An agent all of whose trials failed so far is given the largest regret that any trial of
+        the run has shown by then, so its regret may rise. NaN while nobody has a value.
+        """
+        each = self.optimum[:, None] - self.truth
+        regret = np.fmin.accumulate(each, axis=1)[:, self.initial - 1 :]
+        largest = np.fmax.accumulate(np.fmax.reduce(each, axis=0))[self.initial - 1 :]
+        return np.where(np.isnan(regret), largest, regret)
 
 
 @dataclass
@@ -137,6 +143,7 @@ def _observe(run: _Run, chosen: list[Array]) -> None:
         slice(0, agents),
         lambda random, n: (random.standard_normal((n, count)),),
     )
+    crowd.failed = crowd.failed or bool(crowd.place.xp.any(crowd.place.xp.isnan(truth)))
     crowd.places[:, new] = places
     run.truth[:, new] = truth
     crowd.observed[:, new] = truth + run.objectives.noise * noise
@@ -144,7 +151,13 @@ def _observe(run: _Run, chosen: list[Array]) -> None:
 
 
 def _truth(run: _Run, places: Array) -> Array:
-    """The objectives at the places (N, s), or (N, s, D): (N, s)."""
+    """The objectives at the places (N, s), or (N, s, D): (N, s), NaN where a trial failed."""
+    found, xp = _found(run, places), run.crowd.place.xp
+    return xp.where(xp.isfinite(found), found, xp.nan)
+
+
+def _found(run: _Run, places: Array) -> Array:
+    """What the objectives say there."""
     objectives, place, space = run.objectives, run.crowd.place, run.crowd.study.space
     if run.on_device and isinstance(objectives, Listing):
         return objectives.at(places)

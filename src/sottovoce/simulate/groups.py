@@ -36,8 +36,9 @@ class Crowd:
     dealer: Dealer
     place: Place
     places: Array  # (N, L, D) in the cube, or (N, L): which of the points of a finite space
-    observed: Array  # (N, L)
+    observed: Array  # (N, L), NaN where a trial failed
     told: int = 0
+    failed: bool = False  # whether any trial of anybody did
 
 
 class Group(ABC):
@@ -72,8 +73,21 @@ class Group(ABC):
         vectors: one (1, P, M) for all, or one for each agent of the group, (n, 1, M).
         """
 
+    @abstractmethod
+    def _anywhere(self, t: int, some: Array) -> Array:
+        """Random queries for those that the mask (n,) names, in place of query t."""
+
     def next(self, t: int, broadcast: Array | None) -> Array:
         """Query t of each agent, (n,) or (n, D); without a broadcast all go alone."""
+        chosen = self._chosen(t, broadcast)
+        if self.study.method.repeats == "replace":
+            again = moves.repeated(self.crowd.places[self.who, : self.crowd.told], chosen)
+            if bool(self.xp.any(again)):
+                chosen[again] = self._anywhere(t, again)
+        return chosen
+
+    def _chosen(self, t: int, broadcast: Array | None) -> Array:
+        """The same, whether tried before or not."""
         everyone = self.xp.ones(self.size, dtype=self.xp.bool, device=self.place.device)
         if broadcast is None:
             return self._from_own_belief(t, everyone)
@@ -123,15 +137,10 @@ class Group(ABC):
     def _deal(self, name: str, number: int, recipe: Recipe) -> tuple[Array, ...]:
         return self.crowd.dealer.deal(name, number, self.who, recipe)
 
-    def _values(self, count: int) -> Array:
-        """The first `count` observations as they are modelled, (n, count)."""
-        seen = self.crowd.observed[self.who, :count]
-        if not self.crowd.belief.standardise:
-            return seen
-        return moves.standardised(seen, self._mask(seen))
-
-    def _mask(self, values: Array) -> Array:
-        return self.xp.ones_like(values, dtype=self.xp.bool)
+    def _seen(self, count: int) -> tuple[Array, Array]:
+        """The first `count` values as they are modelled, and where there are any: (n, count)."""
+        raw = self.crowd.observed[self.who, :count]
+        return moves.modelled(raw, self.crowd.belief.standardise)
 
     def _current_kernel(self) -> Kernel:
         """The fixed kernel, or one fitted for each agent, brought up to date."""
@@ -139,7 +148,6 @@ class Group(ABC):
         if belief.kernel is not None:
             return belief.kernel
         for count in moves.due_fits(initial, belief.refit, self._fitted_at, self.crowd.told):
-            values = self._values(count)
-            self._kernel = fit(self._points(count), values, self._mask(values), self._kernel)
+            self._kernel = fit(self._points(count), *self._seen(count), self._kernel)
             self._fitted_at = count
         return cast(Kernel, self._kernel)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from sottovoce import moves
-from sottovoce.arrays import Array
+from sottovoce.arrays import Array, array_namespace
 from sottovoce.kernel import Kernel, covariance
 from sottovoce.place import Place
 from sottovoce.posterior import exact_features, next_root_row
@@ -96,15 +97,13 @@ class Listed(Group):
         if exact is None:
             return self._by_fitted_kernels(t, own)
         kernel, rank = self._current_kernel(), exact.shape[1]
-        points = self._points(told)
-        root = self._own_roots.upto(
-            told, lambda k: covariance(kernel, points[:, k : k + 1], points[:, : k + 1])[:, 0]
-        )
+        history, points = self._history(), self._points(told)
+        root = self._own_roots.upto(told, partial(_likeness, kernel, points, history.mask))
         (noise,) = self._deal("belief", t, lambda random, n: (random.standard_normal((n, told)),))
         (prior,) = self._deal("prior", t, lambda random, n: (random.standard_normal((n, rank)),))
         scale = self.study.method.exploration(t, self.study.space.dims)
         if bool(self.xp.all(own)):  # nothing to leave out, nothing to copy
-            return moves.own_point(exact, kernel, self._history(), prior, noise, scale, root)
+            return moves.own_point(exact, kernel, history, prior, noise, scale, root)
         some = self._history(own)
         return moves.own_point(exact, kernel, some, prior[own], noise[own], scale, root[own])
 
@@ -128,6 +127,11 @@ class Listed(Group):
             vectors = vectors[other]
         return moves.shared_point(self._ground.shared, self._ground.boxes, vectors)
 
+    def _anywhere(self, t: int, some: Array) -> Array:
+        count = self._ground.points.shape[0]
+        (u,) = self._deal("repeat", t, lambda random, n: (random.random((n, count)),))
+        return moves.untried_row(self._index(self.crowd.told)[some], u[some])
+
     def _points(self, count: int) -> Array:
         index = self._index(count)
         flat = self.xp.take(self._ground.points, self.xp.reshape(index, (-1,)), axis=0)
@@ -139,4 +143,15 @@ class Listed(Group):
     def _history(self, some: Array | slice = slice(None)) -> moves.History:
         """What (some of) the agents have seen, by index alone."""
         told = self.crowd.told
-        return moves.History(None, self._values(told)[some], None, self._index(told)[some])
+        values, mask = self._seen(told)
+        known = mask[some] if self.crowd.failed else None  # a mask costs a copy of all features
+        return moves.History(None, values[some], known, self._index(told)[some])
+
+
+def _likeness(kernel: Kernel, points: Array, mask: Array | None, k: int) -> Array:
+    """k(x_k, x_i) for i = 0, ..., k, zero where either is no observation: (n, k + 1)."""
+    near = covariance(kernel, points[:, k : k + 1], points[:, : k + 1])[:, 0]
+    if mask is None:
+        return near
+    xp = array_namespace(near)
+    return xp.where(mask[:, : k + 1] & mask[:, k : k + 1], near, xp.zeros_like(near))
