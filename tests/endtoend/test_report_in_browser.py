@@ -177,6 +177,15 @@ BEYOND = """
   element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".box")
   ).map(element => element.outerHTML.slice(0, 100))
 """
+# Names of points, as they are drawn, that cover each other or a tick's number
+CROWDED = """
+(chart => {
+  const texts = [...chart.querySelectorAll("text")].filter(text => text.getClientRects().length);
+  const boxes = texts.map(text => [text.textContent, text.getBoundingClientRect()]);
+  return boxes.flatMap(([name, a], k) => boxes.slice(k + 1).filter(([, b]) => a.left < b.right &&
+    b.left < a.right && a.top < b.bottom && b.top < a.bottom).map(([other]) => [name, other]));
+})(document.querySelector("#landmine-tradeoff svg.chart"))
+"""
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -196,9 +205,14 @@ def test_the_page_is_whole_at_every_width_in_every_theme(
     paper = browser.run(PAPER)
     assert (paper == "rgb(253, 253, 251)") == (theme == "light")  # so the style sheet applies
     drawn = dict(browser.run(LINES))
+    points = drawn.pop("landmine-tradeoff")
+    assert len(points) == 4  # two series by two accountants
     assert {name: len(lines) for name, lines in drawn.items()} == {
-        figure["name"]: len(figure["curves"]) for figure in MADE_UP["figures"]()
+        figure["name"]: len(figure["curves"])
+        for figure in MADE_UP["figures"]()
+        if figure["kind"] != "tradeoff"
     }
+    assert browser.run(CROWDED) == []
     for line in (line for lines in drawn.values() for line in lines):
         assert line[0] > 0.7 * min(width, 900)
         assert line[1] > 20
@@ -234,6 +248,36 @@ def test_the_legend_tells_the_values_under_the_pointer_and_then_the_last_ones_ag
     assert f"{first:.4f}" in under
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
     assert browser.run(legend) == at_the_end
+    assert browser.complaints() == []
+
+
+def test_a_point_is_told_in_words_under_the_pointer_and_with_the_focus(
+    browser: Browser, report: Path
+) -> None:
+    browser.show(report, 1280, "light")
+    told = "document.querySelector('#landmine-tradeoff .at').innerText"
+    before = browser.run(told)
+    assert "point at one" in before
+    points = "[...document.querySelectorAll('#landmine-tradeoff .point')]"
+    point = f"{points}.find(point => point.textContent.includes('z = 1.6'))"
+    words = "z = 1.6 (q = 0.35): 1 − AUC 0.23270 ± 0.00050 at ε = 7.12 by moments, 4.61 by pld"
+    browser.run(f"{point}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+    for mark in (".filled", ".hollow"):
+        where = f"{point}.querySelector('{mark}').getBoundingClientRect()"
+        x, y = browser.run(f"(b => [b.x + b.width / 2 + 2, b.y + b.height / 2 - 2])({where})")
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+        assert browser.run(told) == words
+        assert browser.run("document.querySelectorAll('#landmine-tradeoff .told').length") == 1
+        browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=2, y=2)
+        assert browser.run(told) == before
+    browser.run(f"{point}.focus()")
+    assert browser.run(told) == words
+    for kind in ("keyDown", "keyUp"):
+        browser.call("Input.dispatchKeyEvent", type=kind, key="Tab", code="Tab",
+                     windowsVirtualKeyCode=9)  # fmt: skip
+    assert browser.run(told).startswith("z = 1 (q = 0.35): ")
+    browser.run("document.activeElement.blur()")
+    assert browser.run(told) == before
     assert browser.complaints() == []
 
 

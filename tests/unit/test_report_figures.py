@@ -10,9 +10,13 @@ import pytest
 
 from sottovoce.errors import MissingExtra, StorageError
 from sottovoce.report import draw_figure
+from sottovoce.report.frame import Words
+from sottovoce.report.labels import along, place_labels
+from sottovoce.report.pointfigure import drawn_points
 from sottovoce.report.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.report.styles import COLOURS, styles_for
-from sottovoce.report.text import duration, number, numbers, with_error
+from sottovoce.report.text import duration, interval, number, numbers, with_error
+from sottovoce.report.tradeoff import tradeoff_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
@@ -42,6 +46,82 @@ def test_the_drawing_holds_every_label_and_every_colour(tmp_path: Path) -> None:
         assert words in svg  # Matplotlib writes texts as paths, and says in a comment which
     for style in styles_for([curve["role"] for curve in figure["curves"]]):
         assert style.colour in svg
+
+
+def test_a_tradeoff_is_drawn_with_its_points_its_levels_and_both_accountants(
+    tmp_path: Path,
+) -> None:
+    svg = draw_figure(FIGURES["landmine-tradeoff"], tmp_path)[1].read_text()
+    for words in ("q = 0.35", "FTS-DE", "noise only", "ε by moments", "ε by pld"):
+        assert words in svg
+    assert "landmine, table of 2,400 trained models an agent, interpolated, 10 runs" in svg
+    assert "bars and bands ± 1 standard error" in svg
+    for style in styles_for(["method", "method", "reference", "control"]):
+        assert style.colour in svg
+
+
+def test_every_point_of_a_tradeoff_has_its_name_beside_it_on_paper() -> None:
+    figure = FIGURES["landmine-tradeoff"]
+    drawn = drawn_points(figure, Words("title", "note", "ε", "1 − AUC"))
+    names = sorted(text.get_text() for text in drawn.axes[0].texts)
+    assert names == sorted(curve["label"] for curve in figure["curves"] if curve.get("series"))
+
+
+def test_how_the_values_came_about_is_on_the_note_of_every_kind(tmp_path: Path) -> None:
+    svg = draw_figure(FIGURES["benefit-of-de"], tmp_path)[1].read_text()
+    assert "synthetic, live, 5 runs, bands ± 1 standard error." in svg
+
+
+def test_a_tradeoff_of_one_point_without_error_or_pld_is_still_drawn(tmp_path: Path) -> None:
+    figure = dict(FIGURES["landmine-tradeoff"])
+    point = dict(figure["curves"][3])
+    point["regret"] = {"t": [60], "mean": [0.2], "stderr": None}
+    for moments in (0.0, 3.0):
+        point["epsilon"] = {"moments": moments}
+        assert len(draw_figure({**figure, "curves": [point]}, tmp_path)) == 2
+
+
+def test_points_stand_at_their_epsilon_in_order_and_levels_have_a_line_each() -> None:
+    picture = tradeoff_of(FIGURES["landmine-tradeoff"])
+    solid, dashed = picture.series[0].lines()
+    assert [at for at, _ in solid] == [2.16, 3.05, 5.14, 7.12, 15.17]
+    assert [at for at, _ in dashed] == [1.13, 1.74, 3.23, 4.61, 10.38]
+    assert [level.label for level in picture.levels] == ["TS", "FTS", "FTS-DE", "noise only"]
+    assert len({(one.style.name, one.style.dashes) for one in picture.looks}) == 6
+    assert len({level.style.dashes for level in picture.levels}) == 4
+    assert len({series.shape for series in picture.series}) == 2
+    assert picture.x.low == 0
+    assert picture.x.high > 15.17
+    assert 0.22 < picture.y.low < 0.2314 - 0.0005 < 0.2376 + 0.0005 < picture.y.high
+    assert picture.series[0].points[3].words == (
+        "z = 1.6 (q = 0.35): 1 − AUC 0.23270 ± 0.00050 at ε = 7.12 by moments, 4.61 by pld"
+    )
+
+
+def test_names_of_points_cover_neither_each_other_nor_a_mark_nor_the_edge() -> None:
+    names = [("one", (50.0, 50.0)), ("two", (52.0, 52.0)), ("edge", (99.0, 50.0))]
+    marks = [(x - 3, y - 3, x + 3, y + 3) for _, (x, y) in names]
+    places = place_labels(names, 10.0, 5.0, (0.0, 0.0, 100.0, 100.0), marks, [])
+    boxes = list(marks)
+    for (name, _), place in zip(names, places, strict=True):
+        assert place is not None
+        x, y, half = place[0], place[1], 2.5 * len(name)
+        assert 0 <= x - half < x + half <= 100
+        boxes.append((x - half, y - 5, x + half, y + 5))
+    for k, a in enumerate(boxes[3:], 3):
+        assert not any(
+            a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3] for b in boxes[:k]
+        )
+
+
+def test_a_name_without_room_is_left_out_and_one_with_a_choice_keeps_off_the_lines() -> None:
+    names = [("a name", (50.0, 50.0))]
+    assert place_labels(names, 10.0, 5.0, (40.0, 40.0, 60.0, 60.0), [], []) == [None]
+    above = along([(0.0, 39.0), (100.0, 39.0)], 5.0)
+    assert len(above) == 21
+    (place,) = place_labels(names, 10.0, 5.0, (0.0, 0.0, 100.0, 100.0), [], above)
+    assert place is not None
+    assert place[1] > 50
 
 
 def test_dollars_and_underscores_in_a_label_are_only_text(tmp_path: Path) -> None:
@@ -112,6 +192,10 @@ def test_numbers_have_the_digits_that_mean_something() -> None:
     assert with_error(-0.0003, 0.0005) == "−0.00030 ± 0.00050"
     assert with_error(12.3456, None) == "12.35"
     assert with_error(1.0, 0.0) == "1 ± 0"
+    assert interval(None) == "–"
+    assert interval([-0.00121, 0.0034]) == "[−0.0012, 0.0034]"
+    assert interval([15.17, 15.17]) == "[15.17, 15.17]"
+    assert interval([-120.0, 340.0]) == "[−120, 340]"
     assert number(-1.5e-7) == "−1.5e-07"
     assert [duration(s) for s in (0.24, 75, 312, 5821, 9000)] == [
         "0.2 s", "75 s", "5 min", "97 min", "2 h 30 min",

@@ -74,6 +74,13 @@ def changes() -> list[tuple[str, Callable[[Any], object], str]]:
         ("eps", lambda f: f["curves"][1]["epsilon"].update(pld="x"), "ε by 'pld' of curve 2"),
         ("word", lambda f: f["claims"][1].update(verdict="maybe"), "'verdict' of claim 2"),
         ("claim", lambda f: f["claims"][0].pop("paper"), "claim 1 lacks 'paper'"),
+        ("between", lambda f: f["claims"][0].update(interval=[1.0]), "'interval' of claim 1"),
+        ("turned", lambda f: f["claims"][0].update(interval=[2, 1]), "the lower first or null"),
+        ("endless", lambda f: f["claims"][0].update(interval=[0, float("inf")]), "two finite"),
+        ("measure", lambda f: f.update(measure=None), "'measure' of the file must be text"),
+        ("group", lambda f: f.update(group=3), "'group' of the file must be text or null"),
+        ("series", lambda f: f["curves"][0].update(series=1), "'series' of curve 1 must be text"),
+        ("pointless", lambda f: f.update(kind="tradeoff"), "must have a curve with a 'series'"),
         ("versions", lambda f: f.update(versions={"numpy": 2}), "must be an object of texts"),
     ]
 
@@ -92,6 +99,37 @@ def test_a_missing_or_senseless_value_is_named(
         read_figures(folder)
     assert str(path) in str(caught.value)
     assert why in str(caught.value)
+
+
+@pytest.mark.parametrize("spent", [None, {}, {"moments": None}, {"moments": -1.0}])
+def test_a_point_without_an_epsilon_to_stand_at_is_named(folder: Path, spent: Any) -> None:
+    path = folder / "figures" / "landmine-tradeoff.json"
+    figure = json.loads(path.read_text())
+    figure["curves"][3]["epsilon"] = spent
+    path.write_text(json.dumps(figure))
+    with pytest.raises(StorageError, match="ε of curve 4, which has a series, must be a number"):
+        read_figures(folder)
+
+
+def test_what_may_be_left_out_or_null_is_not_missed(folder: Path) -> None:
+    path = folder / "figures" / "landmine-tradeoff.json"
+    figure = json.loads(path.read_text())
+    del figure["measure"], figure["group"], figure["curves"][2]["series"]
+    figure["curves"][3]["epsilon"]["pld"] = None
+    del figure["curves"][4]["epsilon"]["pld"], figure["claims"][0]["interval"]
+    path.write_text(json.dumps(figure))
+    assert figure in read_figures(folder)
+    write_report(folder)
+
+
+def test_figures_are_sorted_as_the_paper_numbers_them(tmp_path: Path) -> None:
+    papers = ["Fig. 2d", "Fig. 3a", "Fig. 3b", "Figs. 3c", "Fig. 4 (appendix)"]
+    papers += ["Fig. 7b (appendix)", "Fig. 9 (appendix)", "Fig. 12a (appendix)", "Beyond"]
+    (tmp_path / "figures").mkdir()
+    for k, paper in enumerate(papers):
+        figure = {**MADE_UP["figures"]()[0], "name": f"f{9 - k}", "paper": paper}
+        (tmp_path / "figures" / f"f{9 - k}.json").write_text(json.dumps(figure))
+    assert [figure["paper"] for figure in read_figures(tmp_path)] == papers
 
 
 def test_a_figure_under_the_name_of_another_is_refused(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_the_page_is_written_whole_and_is_the_same_each_time(tmp_path: Path, sou
 def test_every_element_that_opens_closes_and_every_id_is_the_only_one(page: Page) -> None:
     assert page.open == []  # handle_endtag has checked the order
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids)) == len(FIGURES) + 1
+    assert len(ids) == len(set(ids)) == len(FIGURES) + 2
 
 
 def test_figures_stand_in_the_order_of_the_paper_whatever_their_files_are_called(
@@ -102,12 +102,12 @@ def test_figures_stand_in_the_order_of_the_paper_whatever_their_files_are_called
 def test_the_head_counts_the_verdicts_and_adds_up_the_time(page: Page) -> None:
     (tally,) = page.all("ul", **{"class": "tally"})
     assert re.findall(r"(\d+) (\S) ([a-z ]+?)(?=\d|$)", tally[1]) == [
-        ("6", "✓", "hold"),
-        ("1", "≈", "within noise"),
+        ("8", "✓", "hold"),
+        ("2", "≈", "within noise"),
         ("1", "✗", "does not hold"),
     ]
     words = page.all("header")[0][1]
-    assert "5 figures,\n8 claims, 113 min of computing." in words
+    assert "6 figures,\n11 claims, 118 min of computing." in words
     assert f"sottovoce {__version__}" in words
     assert "numpy 2.2.0 and 2.3.1" in words
 
@@ -179,6 +179,96 @@ def test_few_points_are_marked_and_a_curve_without_errors_has_no_band() -> None:
     assert len(shown.all("circle", **{"class": "dot"})) == 2 * 6 * 2  # on both scales
     assert shown.all("polygon", **{"class": "band"}) == []
     assert "ε" not in shown.all("section", **{"class": "figure"})[0][1]
+
+
+def test_a_tradeoff_shows_a_mark_for_each_accountant_and_a_level_for_what_has_no_series() -> None:
+    shown = section("landmine-tradeoff")
+    points = shown.all("g", **{"class": "point"})
+    assert len(points) == 10
+    assert all(attributes["tabindex"] == "0" for attributes, _ in points)
+    words = {text for _, text in points}
+    assert "q = 0.2 (z = 1): 1 − AUC 0.23360 ± 0.00050 at ε = 7.69 by moments, 4.99 by pld" in words
+    (chart,) = (a for a, _ in shown.all("svg", **{"class": "points"}))
+    assert "FTS, 0.2346" in (chart["aria-label"] or "")
+    lines = [a for a, _ in shown.all("polyline", **{"class": "line"})]
+    assert sorted(bool(a.get("stroke-dasharray")) for a in lines) == [False, False, True, True]
+    assert len(shown.all("line", **{"class": "level"})) == 4
+    assert len(shown.all("rect", **{"class": "band"})) == 4
+    assert len(shown.all("path", **{"class": "error"})) == 20
+    legend = shown.all("ul", **{"class": "legend"})[0][1]
+    for name in ("q = 0.35", "z = 1", "TS", "noise only", "ε by moments", "ε by pld"):
+        assert name in legend
+    assert "log" not in shown.all("figure")[0][1]
+
+
+def test_the_names_of_points_are_there_for_wide_and_narrow_screens() -> None:
+    shown = section("landmine-tradeoff")
+    wide = [text for _, text in shown.all("text", **{"class": "wide"})]
+    assert {"z = 1.6", "q = 0.25"} < set(wide)
+    assert len(wide) == 10
+    assert 5 <= len(shown.all("text", **{"class": "narrow"})) <= 10
+
+
+def test_the_tables_of_a_tradeoff_say_which_point_is_meant_and_how_it_came_to_be() -> None:
+    shown = section("landmine-tradeoff")
+    curves = shown.all("table", **{"class": "curves"})[0][1]
+    assert "z = 1.6 (q = 0.35)" in curves
+    assert "Last 1 − AUC ± s.e." in curves
+    numbers = shown.all("table", **{"class": "numbers"})[0][1]
+    assert "q = 0.25 (z = 1)" in numbers
+    assert "privacy loss" not in numbers  # its rows are rounds, not ε
+    assert len([a for a, _ in shown.all("tr") if "data-x" in a]) == 61
+
+
+def test_what_y_is_goes_by_its_own_name() -> None:
+    heads = {
+        name: section(name).all("table", **{"class": "curves"})[0][1]
+        for name in ("benefit-of-de", "terms-of-the-bound")
+    }
+    assert "Last simple regret ± s.e." in heads["benefit-of-de"]
+    assert "Last value ± s.e." in heads["terms-of-the-bound"]
+
+
+def test_how_the_values_came_about_is_in_the_caption() -> None:
+    words = "Objective: table of 2,400 trained models an agent, interpolated."
+    assert words in section("landmine-tradeoff").all("figcaption")[0][1]
+    assert "Objective" not in section("landmine-noise").all("figcaption")[0][1]
+
+
+def test_an_interval_stands_beside_its_estimate_where_any_claim_has_one() -> None:
+    cells = [(a.get("data-label"), text) for a, text in section("landmine-tradeoff").all("td")]
+    between = [text for label, text in cells if label == "95 % interval"]
+    assert between[:3] == ["[0.0042, 0.0066]", "[−0.0012, 0.0010]", "–"]
+    k = cells.index(("95 % interval", "[0.0042, 0.0066]"))
+    assert cells[k - 1] == ("Estimate ± s.e.", "0.00540 ± 0.00050")
+    assert "95 % interval" not in [text for _, text in section("benefit-of-de").all("th")]
+
+
+def test_many_figures_are_listed_under_the_names_of_their_groups_and_the_page_stays_small() -> None:
+    groups = ["synthetic", "real/landmine", None]
+    many = [
+        {**MADE_UP["tradeoff"](f"figure-{k}", f"Fig. {k}"), "group": groups[k // 4 % 3]}
+        for k in range(30)
+    ]
+    text = make_page(many)
+    (contents,) = Page(text).all("section", id="contents")
+    assert len(Page(text).all("ul", **{"class": "contents"})) == 3
+    places = [contents[1].index(name) for name in ("synthetic", "real/landmine", "others")]
+    assert places == sorted(places)
+    assert contents[1].count("Fig. ") == 30
+    assert len(text.encode()) < 3e6
+    assert "synthetic" not in Page(make_page(many[:12])).all("section", id="contents")[0][1]
+
+
+def test_nothing_hostile_in_a_tradeoff_becomes_markup() -> None:
+    figure = MADE_UP["tradeoff"]()
+    texts = dict.fromkeys(("objective", "measure", "group", "x_label", "y_label"), HOSTILE)
+    bad = {"label": HOSTILE, "series": HOSTILE}
+    curves = [{**c, **(bad if c.get("series") else {"label": HOSTILE})} for c in figure["curves"]]
+    text = make_page([{**figure, **texts, "curves": curves, "name": f"f{k}"} for k in range(13)])
+    assert HOSTILE not in text
+    assert text.count("<script") == 1
+    assert Page(text).open == []
 
 
 def test_privacy_is_given_by_every_accountant_with_what_must_stand_beside_it() -> None:

@@ -15,7 +15,7 @@ from sottovoce.errors import StorageError
 SCHEMA = 1
 VERDICTS = ("holds", "within noise", "does not hold")
 _ROLES = ("method", "reference", "control")
-_KINDS = ("convergence", "terms")
+_KINDS = ("convergence", "terms", "tradeoff")
 _AGAIN = "make it again with: sottovoce reproduce NAME (--list shows the names)"
 
 _Test = tuple[str, Callable[[Any], bool]]
@@ -71,7 +71,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _place_in_the_paper(figure: dict[str, Any]) -> tuple[bool, list[tuple[int, str]], str]:
     """`Fig. 2` before `Fig. 10`, and what is no figure of the paper last."""
-    words = re.findall(r"\d+|\D+", figure["paper"])
+    where = re.sub(r"^Fig(ure)?s?\.?\s*", "", figure["paper"])
+    words = re.findall(r"\d+|\D+", where)
     key = [(int(word), "") if word.isdecimal() else (-1, word) for word in words]
     return not figure["paper"].startswith("Fig"), key, figure["name"]
 
@@ -86,6 +87,15 @@ def _is_number(value: Any) -> bool:
 
 def _is_words(value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _is_interval(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(map(_is_number, value))
+        and value[0] <= value[1]
+    )
 
 
 def _one_of(names: tuple[str, ...]) -> _Test:
@@ -146,23 +156,31 @@ _CLAIM: dict[str, _Test] = {
     "text": _TEXT,  # what was measured, in words
     "verdict": _one_of(VERDICTS),
 }
+# What may be left out
+_FIGURE_MAY: dict[str, _Test] = {"measure": _TEXT, "group": _or_null(_TEXT)}
+_CURVE_MAY: dict[str, _Test] = {"series": _or_null(_TEXT)}
+_INTERVAL: _Test = ("a list of two finite numbers, the lower first", _is_interval)
+_CLAIM_MAY: dict[str, _Test] = {"interval": _or_null(_INTERVAL)}
 
 
-def _check_keys(content: Any, tests: dict[str, _Test], where: str) -> None:
+def _check_keys(
+    content: Any, tests: dict[str, _Test], where: str, may: dict[str, _Test] | None = None
+) -> None:
     if not isinstance(content, dict):
         raise _Unfit(f"{where} must be an object, got {type(content).__name__}")
-    for key, (words, holds) in tests.items():
+    for key, (words, holds) in (tests | (may or {})).items():
         if key not in content:
-            raise _Unfit(f"{where} lacks {key!r}")
-        if not holds(content[key]):
+            if key in tests:
+                raise _Unfit(f"{where} lacks {key!r}")
+        elif not holds(content[key]):
             raise _Unfit(f"{key!r} of {where} must be {words}, got {str(content[key])[:60]!r}")
 
 
 def _check_figure(content: Any) -> None:
-    _check_keys(content, _FIGURE, "the file")
+    _check_keys(content, _FIGURE, "the file", _FIGURE_MAY)
     for k, curve in enumerate(content["curves"]):
         where = f"curve {k + 1}"
-        _check_keys(curve, _CURVE, where)
+        _check_keys(curve, _CURVE, where, _CURVE_MAY)
         _check_keys(curve["regret"], _LINE, where)
         for name, value in (curve["epsilon"] or {}).items():
             if value is not None and not _is_number(value):
@@ -170,4 +188,18 @@ def _check_figure(content: Any) -> None:
         if len({len(values) for values in curve["regret"].values() if values is not None}) > 1:
             raise _Unfit(f"'t', 'mean' and 'stderr' of {where} must have one length")
     for k, claim in enumerate(content["claims"]):
-        _check_keys(claim, _CLAIM, f"claim {k + 1}")
+        _check_keys(claim, _CLAIM, f"claim {k + 1}", _CLAIM_MAY)
+    if content["kind"] == "tradeoff":
+        _check_tradeoff(content["curves"])
+
+
+def _check_tradeoff(curves: list[dict[str, Any]]) -> None:
+    """A point of a series needs an ε to stand at, and without points there is no trade-off."""
+    if all(curve.get("series") is None for curve in curves):
+        raise _Unfit("a trade-off must have a curve with a 'series', got none")
+    for k, curve in enumerate(curves):
+        spent = curve["epsilon"] or {}
+        if curve.get("series") is None:
+            continue
+        if spent.get("moments") is None or min(spent["moments"], spent.get("pld") or 0) < 0:
+            raise _Unfit(f"ε of curve {k + 1}, which has a series, must be a number from 0 up")

@@ -8,6 +8,7 @@ from typing import Any
 from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.report.files import read_figures
+from sottovoce.report.text import counted
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
 END = "<!-- end of verdicts -->"
@@ -35,19 +36,26 @@ def _lines(figures: list[dict[str, Any]]) -> list[str]:
         lines += [
             f"### {figure['title']} ({figure['paper']})",
             "",
-            f"{figure['about']} Problem `{figure['problem']}`, {figure['runs']} runs: "
-            f"`{figure['command']}`.",
+            f"{figure['about']} Problem `{figure['problem']}`{_objective(figure)}, "
+            f"{counted(figure['runs'], 'run', 'runs')}: `{figure['command']}`.",
             "",
-            "| claim | paper | measured | estimate ± standard error | verdict |",
-            "|---|---|---|---|---|",
+            "| claim | paper | measured | estimate ± standard error | 95 % interval | verdict |",
+            "|---|---|---|---|---|---|",
             *(_row(claim) for claim in figure["claims"]),
             "",
         ]
     return lines
 
 
+def _objective(figure: dict[str, Any]) -> str:
+    return f" ({figure['objective']})" if figure["objective"] else ""
+
+
 def _row(claim: dict[str, Any]) -> str:
     error = f" ± {claim['stderr']:.4f}" if claim["stderr"] else ""
     estimate = f"{claim['measured']:.4f}{error}"
-    cells = (claim["claim"], claim["paper"], claim["text"], estimate, f"**{claim['verdict']}**")
+    ends = claim.get("interval")
+    between = "[{:.4f}, {:.4f}]".format(*ends) if ends else "–"
+    told = (claim["claim"], claim["paper"], claim["text"])
+    cells = (*told, estimate, between, f"**{claim['verdict']}**")
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"

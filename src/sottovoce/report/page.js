@@ -24,6 +24,7 @@ for (const section of document.querySelectorAll("section.figure")) {
   const rows = [...section.querySelectorAll(".numbers tbody tr")];
   const values = [...section.querySelectorAll(".legend .value")];
   const place = section.querySelector(".at .x");
+  if (!place) continue;
   const ends = [place.textContent, ...values.map((value) => value.textContent)];
   const show = (texts) => {
     place.textContent = texts[0];
@@ -51,4 +52,28 @@ for (const section of document.querySelectorAll("section.figure")) {
       show(ends);
     });
   }
+}
+// Of points, the one nearest to the pointer, or with the focus, is told in words
+for (const chart of document.querySelectorAll(".chart.points")) {
+  const place = chart.closest("figure").querySelector(".at");
+  const before = place.textContent;
+  const points = [...chart.querySelectorAll(".point")];
+  const tell = (told) => {
+    points.forEach((point) => point.classList.toggle("told", point === told));
+    place.textContent = told ? told.querySelector("title").textContent : before;
+  };
+  const far = (point, event) => Math.min(...[...point.querySelectorAll(".mark")].map((mark) => {
+    const box = mark.getBoundingClientRect();
+    const middle = [box.left + box.width / 2, box.top + box.height / 2];
+    return Math.hypot(event.clientX - middle[0], event.clientY - middle[1]);
+  }));
+  const read = (event) => {
+    const away = points.map((point) => far(point, event));
+    tell(points[away.indexOf(Math.min(...away))]);
+  };
+  chart.addEventListener("pointermove", read);
+  chart.addEventListener("pointerdown", read);
+  chart.addEventListener("pointerleave", () => tell(null));
+  chart.addEventListener("focusin", (event) => tell(event.target.closest(".point")));
+  chart.addEventListener("focusout", () => tell(null));
 }

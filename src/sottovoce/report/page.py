@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.files import write_whole
-from sottovoce.report.chart import chart, swatch
+from sottovoce.report.chart import chart
 from sottovoce.report.files import VERDICTS, read_figures
+from sottovoce.report.pointchart import point_chart, point_legend
 from sottovoce.report.styles import colours_as_css, styles_for
+from sottovoce.report.svg import swatch
 from sottovoce.report.tables import (
     CLASSES,
     SIGNS,
@@ -21,7 +23,7 @@ from sottovoce.report.tables import (
     numbers_table,
     settings_list,
 )
-from sottovoce.report.text import counted, duration, escaped, number, with_error
+from sottovoce.report.text import counted, duration, escaped, last_value, measure_of, number
 
 _TITLE = "Sottovoce: the paper’s figures, run again"
 _LEAD = (
@@ -29,8 +31,9 @@ _LEAD = (
     "is DP-FTS-DE (Dai, Low and Jaillet, NeurIPS 2021). This page sets what the paper says beside "
     "what this implementation measured."
 )
+_MANY = 12  # so many figures can be found in a list without headings
 _READING = (
-    "Bands and ± are one standard error over runs. The estimate is the number judged: a mean "
+    "Bands, bars and ± are one standard error over runs. The estimate is the number judged: a mean "
     "difference between two curves, or the quantity that the claim is about. A claim holds or "
     "does not hold where the 95 % interval of a paired test over runs says so; within noise means "
     "that the runs cannot tell. Grey lines are references, and controls that broadcast nothing but "
@@ -80,6 +83,8 @@ def make_page(figures: Sequence[dict[str, Any]]) -> str:
 <a class="skip" href="#claims">Skip to the claims</a>
 {_head(figures)}
 <main>
+{_contents(figures)}
+
 {_summary(figures)}
 
 {sections}
@@ -133,19 +138,40 @@ def _plural(name: str, verdicts: list[str]) -> str:
 
 
 def _summary(figures: Sequence[dict[str, Any]]) -> str:
-    links = "".join(
-        f'<li><a href="#{figure["name"]}">{escaped(figure["title"])}</a>{_place(figure)}</li>'
-        for figure in figures
-    )
     claims = any(figure["claims"] for figure in figures)
     table = claims_table(figures, "All claims", linked=True) if claims else "<p>None.</p>"
     return f"""<section id="claims">
 <h2>All claims</h2>
 <p>{_READING}</p>
 {table}
-<h3>Figures</h3>
-<ol class="contents">{links}</ol>
 </section>"""
+
+
+def _contents(figures: Sequence[dict[str, Any]]) -> str:
+    """A link to every figure; many of them under the names of their groups."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for figure in figures:
+        groups.setdefault(figure.get("group") or "", []).append(figure)
+    if len(figures) <= _MANY or set(groups) == {""}:
+        return f"""<section id="contents">
+<h2>Figures</h2>
+<ol class="contents">{_links(figures)}</ol>
+</section>"""
+    lists = "\n".join(
+        f'<h3>{escaped(name or "others")}</h3>\n<ul class="contents">{_links(found)}</ul>'
+        for name, found in sorted(groups.items(), key=lambda item: not item[0])
+    )
+    return f"""<section id="contents">
+<h2>Figures</h2>
+{lists}
+</section>"""
+
+
+def _links(figures: Sequence[dict[str, Any]]) -> str:
+    return "".join(
+        f'<li><a href="#{figure["name"]}">{escaped(figure["title"])}</a>{_place(figure)}</li>'
+        for figure in figures
+    )
 
 
 def _place(figure: dict[str, Any]) -> str:
@@ -154,7 +180,6 @@ def _place(figure: dict[str, Any]) -> str:
 
 def _section(figure: dict[str, Any]) -> str:
     facts = [f"Problem: {escaped(figure['problem'])}"]
-    facts += [f"objective: {escaped(figure['objective'])}"] if figure["objective"] else []
     facts += [counted(figure["runs"], "run", "runs"), f"{duration(figure['seconds'])} of computing"]
     verdicts = (
         claims_table([figure], f"Claims of {escaped(figure['title'])}", linked=False)
@@ -162,11 +187,12 @@ def _section(figure: dict[str, Any]) -> str:
         else "<p>No claim of the paper is checked here.</p>"
     )
     private = any(curve["epsilon"] is not None for curve in figure["curves"])
+    shown = _points_and_legend if figure["kind"] == "tradeoff" else _chart_and_legend
     return f"""<section class="figure" id="{figure["name"]}">
 <h2>{escaped(figure["title"])}{_place(figure)}</h2>
 <p>{escaped(figure["about"])}</p>
 <p class="facts">{", ".join(facts)}.</p>
-{_chart_and_legend(figure)}
+{shown(figure)}
 <h3>Claims</h3>
 {verdicts}
 <h3>Curves{" and their privacy" if private else ""}</h3>
@@ -179,6 +205,7 @@ def _section(figure: dict[str, Any]) -> str:
 <details><summary>All numbers</summary>
 {numbers_table(figure)}
 </details>
+<p class="back"><a href="#contents">All figures</a></p>
 </section>"""
 
 
@@ -186,11 +213,9 @@ def _chart_and_legend(figure: dict[str, Any]) -> str:
     curves = figure["curves"]
     rows = []
     for curve, style in zip(curves, styles_for([c["role"] for c in curves]), strict=True):
-        line = curve["regret"]
-        last = with_error(line["mean"][-1], line["stderr"][-1] if line["stderr"] else None)
         rows.append(
             f'<li>{swatch(style)}<span class="label">{escaped(curve["label"])}</span>'
-            f'<span class="value">{last}</span></li>'
+            f'<span class="value">{last_value(curve["regret"])}</span></li>'
         )
     x_label, y_label = escaped(figure["x_label"]), escaped(figure["y_label"])
     end = number(max(x for curve in curves for x in curve["regret"]["t"]), 6)
@@ -205,9 +230,25 @@ def _chart_and_legend(figure: dict[str, Any]) -> str:
     return f"""<figure>
 {drawn}
 <figcaption><p class="at">Values at x = <span class="x">{end}</span></p>
-<ul class="legend">{"".join(rows)}</ul></figcaption>
+<ul class="legend">{"".join(rows)}</ul>{_objective(figure)}</figcaption>
 {log}
 </figure>"""
+
+
+def _points_and_legend(figure: dict[str, Any]) -> str:
+    drawn = _plot(point_chart(figure), escaped(figure["x_label"]), escaped(figure["y_label"]))
+    measure = escaped(measure_of(figure))
+    return f"""<figure>
+{drawn}
+<figcaption><p class="at">Each point is the last {measure} of a curve; point at one to read it.</p>
+<ul class="legend">{point_legend(figure)}</ul>{_objective(figure)}</figcaption>
+</figure>"""
+
+
+def _objective(figure: dict[str, Any]) -> str:
+    """How the values came about: trained models, or a table of them."""
+    words = figure["objective"]
+    return f'\n<p class="facts source">Objective: {escaped(words)}.</p>' if words else ""
 
 
 def _plot(svg: str, x_label: str, y_label: str) -> str:

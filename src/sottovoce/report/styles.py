@@ -35,6 +35,9 @@ _METHOD_DASHES: tuple[tuple[float, ...], ...] = (
     (3, 1.5),
 )
 _OTHER_DASHES: tuple[tuple[float, ...], ...] = ((9, 3), (1, 2), (9, 3, 1, 3), (4, 4))
+# Of lines to compare with that are straight, where the grey alone would not tell them apart
+LEVEL_DASHES: tuple[tuple[float, ...], ...] = (*_OTHER_DASHES, (14, 3), (9, 3, 1, 3, 1, 3))
+PLD_DASHES = (4, 2.5)
 
 
 @dataclass(frozen=True)

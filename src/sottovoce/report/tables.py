@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sottovoce.report.chart import swatch
+from sottovoce.report.pointchart import point_swatches
 from sottovoce.report.styles import styles_for
-from sottovoce.report.text import epsilon, escaped, number, pairs, percent, scalar, with_error
+from sottovoce.report.svg import swatch
+from sottovoce.report.text import (
+    epsilon,
+    escaped,
+    full_label,
+    interval,
+    last_value,
+    measure_of,
+    number,
+    pairs,
+    percent,
+    scalar,
+    with_error,
+)
 
 # Told by word and sign; the colour of the class only repeats it
 SIGNS = {"holds": "✓", "within noise": "≈", "does not hold": "✗"}
@@ -25,6 +38,8 @@ def verdict(name: str) -> str:
 def claims_table(figures: Sequence[dict[str, Any]], caption: str, *, linked: bool) -> str:
     """Every claim of these figures; `linked` adds a column that leads to the figure."""
     heads = ["Claim", "Verdict", "Measured", "Estimate ± s.e.", "The paper says"]
+    between = any(claim.get("interval") for figure in figures for claim in figure["claims"])
+    heads[4:4] = ["95 % interval"] * between
     rows = []
     for figure in figures:
         link = f'<a href="#{figure["name"]}">{escaped(figure["paper"] or figure["title"])}</a>'
@@ -34,6 +49,7 @@ def claims_table(figures: Sequence[dict[str, Any]], caption: str, *, linked: boo
                 ("short", verdict(claim["verdict"])),
                 ("", escaped(claim.get("text", claim["measured"]))),
                 ("short", _estimate(claim)),
+                *[("short", interval(claim.get("interval")))] * between,
                 ("", escaped(claim["paper"])),
             ]
             rows.append([*cells, ("", link)] if linked else cells)
@@ -47,7 +63,7 @@ def curves_table(figure: dict[str, Any]) -> str:
     accountants = [n for n in _ACCOUNTANTS if n in named] + sorted(named - set(_ACCOUNTANTS))
     clipped = any(curve["clipped_fraction"] is not None for curve in curves)
     signal = any(curve["signal_to_noise"] is not None for curve in curves)
-    heads = [("", "Curve"), ("num", "Last value ± s.e.")]
+    heads = [("", "Curve"), ("num", f"Last {escaped(measure_of(figure))} ± s.e.")]
     for name in accountants:
         note = _ACCOUNTANTS.get(name)
         small = f"<small>{note}</small>" if note else ""
@@ -55,8 +71,8 @@ def curves_table(figure: dict[str, Any]) -> str:
     heads += [("num", "δ"), ("", "Adjacency")] if accountants else []
     heads += [("num", "Vectors clipped")] * clipped + [("num", "Signal to noise")] * signal
     rows = []
-    for curve, style in zip(curves, styles_for([c["role"] for c in curves]), strict=True):
-        row = [("", swatch(style) + _curve_words(curve)), ("num", _last(curve["regret"]))]
+    for curve, drawn in zip(curves, _swatches(figure), strict=True):
+        row = [("", drawn + _curve_words(curve)), ("num", last_value(curve["regret"]))]
         row += _privacy_cells(curve, accountants)
         share, ratio = curve["clipped_fraction"], curve["signal_to_noise"]
         row += [("num", "–" if share is None else percent(share))] * clipped
@@ -66,14 +82,16 @@ def curves_table(figure: dict[str, Any]) -> str:
 
 
 def numbers_table(figure: dict[str, Any]) -> str:
-    """Every number that was drawn, a row for each x."""
+    """Every number of the curves, a row for each x; of a trade-off, for each t before its end."""
     lines = [curve["regret"] for curve in figure["curves"]]
     columns = [_values(line) for line in lines]
-    heads = [("num", escaped(figure["x_label"]))]
-    heads += [("num", escaped(curve["label"])) for curve in figure["curves"]]
+    over = "t" if figure["kind"] == "tradeoff" else figure["x_label"]
+    heads = [("num", escaped(over))]
+    heads += [("num", escaped(full_label(curve))) for curve in figure["curves"]]
     marks = sorted({x for column in columns for x in column})
     rows = [[("num", number(x, 6)), *(("num", c.get(x, "–")) for c in columns)] for x in marks]
-    caption = f"All numbers of {escaped(figure['title'])}, mean ± standard error"
+    what = f"{measure_of(figure)}, mean ± standard error"
+    caption = escaped(f"All numbers of {figure['title']}: {what}")
     return _table(caption, heads, rows, "numbers", marks)
 
 
@@ -88,6 +106,12 @@ def settings_list(settings: dict[str, Any]) -> str:
     )
 
 
+def _swatches(figure: dict[str, Any]) -> list[str]:
+    if figure["kind"] == "tradeoff":
+        return point_swatches(figure)
+    return [swatch(style) for style in styles_for([c["role"] for c in figure["curves"]])]
+
+
 def _estimate(claim: dict[str, Any]) -> str:
     """The number that was judged: a mean difference, or the quantity the claim is about."""
     return with_error(claim["measured"], claim["stderr"] or None)
@@ -98,7 +122,7 @@ def _curve_words(curve: dict[str, Any]) -> str:
     words = [] if same or not curve["method"] else [escaped(curve["method"])]
     words += [pairs(curve["parameters"])] if curve["parameters"] else []
     role = "" if curve["role"] == "method" else f' <span class="role">{curve["role"]}</span>'
-    return f"{escaped(curve['label'])}{role}<small>{': '.join(words)}</small>"
+    return f"{escaped(full_label(curve))}{role}<small>{': '.join(words)}</small>"
 
 
 def _privacy_cells(curve: dict[str, Any], accountants: Sequence[str]) -> list[tuple[str, str]]:
@@ -120,10 +144,6 @@ def _values(line: dict[str, Any]) -> dict[float, str]:
     errors = line["stderr"] or [None] * len(line["t"])
     rows = zip(line["t"], line["mean"], errors, strict=True)
     return {x: with_error(mean, error) for x, mean, error in rows}
-
-
-def _last(line: dict[str, Any]) -> str:
-    return with_error(line["mean"][-1], line["stderr"][-1] if line["stderr"] else None)
 
 
 def _table(

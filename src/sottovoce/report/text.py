@@ -38,6 +38,34 @@ def with_error(mean: float, stderr: float | None) -> str:
     return f"{mean:.{places}f} ± {stderr:.{places}f}".replace("-", "−")
 
 
+def interval(ends: Sequence[float] | None) -> str:
+    """Both ends of an interval, to the decimals that its width makes worth showing."""
+    if ends is None:
+        return "–"
+    low, high = ends
+    width = high - low
+    if not 1e-6 < width < 100:
+        return f"[{number(low)}, {number(high)}]"
+    places = max(0, 1 - math.floor(math.log10(width)))
+    return f"[{low:.{places}f}, {high:.{places}f}]".replace("-", "−")
+
+
+def last_value(line: dict[str, Any]) -> str:
+    """Where a curve ends, with its standard error where it has one."""
+    return with_error(line["mean"][-1], line["stderr"][-1] if line["stderr"] else None)
+
+
+def full_label(curve: dict[str, Any]) -> str:
+    """A curve's name, which without its series would say only half; not escaped."""
+    series = curve.get("series")
+    return f"{curve['label']} ({series})" if series else str(curve["label"])
+
+
+def measure_of(figure: dict[str, Any]) -> str:
+    """What y is, in words; not escaped."""
+    return "value" if figure["kind"] == "terms" else str(figure.get("measure", "simple regret"))
+
+
 def epsilon(value: float | None) -> str:
     """ε to two decimals; None is infinite, which is no privacy."""
     return "∞" if value is None else f"{value:.2f}"
