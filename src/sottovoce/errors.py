@@ -14,6 +14,7 @@ SottovoceError
 │   ├── UnsupportedEvent           the accountant has no sound bound for the event
 │   ├── SimulationOnly             seeded randomness in a server that is not a simulation
 │   └── LedgerError                the ledger is damaged, tampered with, or another study's
+├── TrialError                     models that cannot be trained, so that nothing can go on
 ├── StorageError                   a saved file is missing, damaged or of another version
 └── MissingExtra (ImportError)     an optional dependency is needed; says how to install it
 """
@@ -78,6 +79,10 @@ class SimulationOnly(PrivacyError):
 
 class LedgerError(PrivacyError):
     """The ledger is damaged, tampered with, or belongs to another study."""
+
+
+class TrialError(SottovoceError):
+    """Models cannot be trained, so that nothing can go on; a single trial may fail without it."""
 
 
 class StorageError(SottovoceError):

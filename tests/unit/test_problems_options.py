@@ -55,9 +55,9 @@ def test_equal_problems_have_one_name_that_leaves_defaults_out(text: str, name: 
     [
         (
             "sinthetic",
-            r"unknown problem 'sinthetic'; did you mean 'synthetic'\? known are .*ackley$",
+            r"unknown problem 'sinthetic'; did you mean 'synthetic'\? known are .*digits$",
         ),
-        ("zzz", r"unknown problem 'zzz'; known are synthetic, .*ackley$"),
+        ("zzz", r"unknown problem 'zzz'; known are synthetic, .*digits$"),
         ("", "unknown problem ''"),
         ("hartman6:shift=0", r"unknown problem 'hartman6'; did you mean 'hartmann6'\?"),
         (

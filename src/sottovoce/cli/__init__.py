@@ -14,10 +14,12 @@ from rich.text import Text
 
 from sottovoce import __version__
 from sottovoce.cli.budget import budget
+from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
 from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.run import run
 from sottovoce.cli.show import ERR
+from sottovoce.cli.table import table
 from sottovoce.errors import SottovoceError
 
 app = typer.Typer(
@@ -26,8 +28,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, budget, run, reproduce, report):
+for command in (demo, budget, run, reproduce, report, data):
     app.command()(command)
+app.add_typer(table, name="table")
 
 
 def _version(wanted: bool) -> None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 
-from sottovoce.errors import check
+from sottovoce.errors import StorageError, check
 from sottovoce.place import Place
 from sottovoce.problems.options import NamedProblem
 from sottovoce.problems.protocol import Objectives, Trainer
+from sottovoce.problems.table import TableObjectives, load_table, made_by
+from sottovoce.problems.trials import LiveObjectives
+
+LIMIT = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -23,16 +27,21 @@ class RealProblem(NamedProblem):
     """
 
     objective: Literal["table", "live"] = "table"
-    limit: float = 60.0
+    limit: float = LIMIT
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self.limit > 0, f"{self.kind}: limit must be above 0 seconds", limit=self.limit)
 
     @property
+    def usual(self) -> Self:
+        """The problem that its table is made from: where scores come from changes none."""
+        return replace(self, objective="table", limit=LIMIT)
+
+    @property
     def table(self) -> str:
-        """The name of its table: one for each way to train."""
-        return self.kind
+        """The name of its table, as of a file: one for each way to train."""
+        return self.usual.name.replace(":", "-")
 
     @abstractmethod
     def trainer(self, place: Place) -> Trainer:
@@ -40,4 +49,16 @@ class RealProblem(NamedProblem):
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
         """The objectives of the first so many agents; nothing is random in them."""
-        raise NotImplementedError
+        setting = self.setting
+        known = setting.agents or 0
+        rule = f"{self.kind}: agents must be from 1 to {known}, as many as have data"
+        check(1 <= agents <= known, rule, agents=agents)
+        if self.objective == "live":
+            return LiveObjectives(self, agents)
+        table, again = load_table(self.table, self.usual.name), made_by(self.usual.name)
+        if (table.agents, table.dims) != (known, setting.space.dims):
+            raise StorageError(
+                f"the table {self.table!r} must have {known} agents and {setting.space.dims} "
+                f"parameters, got {table.agents} and {table.dims}; make it again: {again}"
+            )
+        return TableObjectives(table, agents)

@@ -1,0 +1,123 @@
+"""`sottovoce data`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from sottovoce.cli.show import ERR, OUT, Json, print_json
+
+if TYPE_CHECKING:
+    from sottovoce.problems.datasets import Found, Source
+    from sottovoce.problems.downloads import Watch
+
+
+def data(
+    name: Annotated[str | None, typer.Argument(help="landmine, har or digits.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the data of a real problem, or download them; without a name, list all."""
+    from sottovoce.problems.datasets import source_named
+
+    if name is None:
+        _list(as_json)
+        return
+    source = source_named(name)
+    from sottovoce.problems.downloads import fetch
+
+    with _bar(source.name) as watch:
+        found = fetch(source, watch)
+    if as_json:
+        print_json(_described(source, found))
+        return
+    OUT.print(f"{source.title}: {found.layout.title}", soft_wrap=True)
+    OUT.print(f"  in {found.folder}", soft_wrap=True)
+    OUT.print(f"  SHA-256 {found.checksum}", soft_wrap=True)
+    if not _is_published(found):
+        ERR.print(
+            "note: no checksum of these files is published; what came first is remembered and "
+            "compared to from then on.",
+            style="yellow",
+            soft_wrap=True,
+        )
+
+
+def have_data(names: Iterable[str]) -> None:
+    """Before models are trained live: find the data of these problems, or download them."""
+    from sottovoce.problems import problem_named
+    from sottovoce.problems.datasets import SOURCES
+    from sottovoce.problems.downloads import fetch
+    from sottovoce.problems.real import RealProblem
+
+    problems = [problem_named(name) for name in names]
+    live = [p for p in problems if isinstance(p, RealProblem) and p.objective == "live"]
+    for kind in sorted({problem.kind for problem in live} & set(SOURCES)):
+        with _bar(kind) as watch:
+            fetch(SOURCES[kind], watch)
+
+
+def _list(as_json: bool) -> None:
+    """Every data set: where it lies, or how to get it."""
+    from sottovoce.errors import StorageError
+    from sottovoce.problems.datasets import SOURCES, find
+
+    listed = []
+    for source in SOURCES.values():
+        try:
+            found, problem = find(source), ""
+        except StorageError as error:
+            found, problem = None, str(error)
+        listed.append({**_described(source, found), "problem": problem or None})
+        if not as_json:
+            where = f"{found.layout.title}, in {found.folder}" if found else problem
+            OUT.print(f"{source.name}: {source.title}\n  {where}", soft_wrap=True)
+    if as_json:
+        print_json({"data": listed})
+
+
+def _is_published(found: Found) -> bool:
+    return None not in found.layout.files.values()
+
+
+def _described(source: Source, found: Found | None) -> dict[str, Any]:
+    return {
+        "name": source.name,
+        "title": source.title,
+        "address": source.addresses[0],
+        "command": source.command,
+        "kind": found.layout.kind if found else None,
+        "folder": str(found.folder) if found else None,
+        "sha256": found.checksum if found else None,
+        "published_checksum": _is_published(found) if found else None,
+    }
+
+
+@contextmanager
+def _bar(label: str) -> Iterator[Watch]:
+    """A bar on standard error that shows how much of a download has come."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    quiet = not ERR.is_terminal  # a log needs no bar
+    with Progress(*columns, console=ERR, transient=True, disable=quiet) as progress:
+        task = progress.add_task(label, total=None)
+
+        def watch(done: int, total: int | None) -> None:
+            progress.update(task, completed=done, total=total)
+
+        yield watch
