@@ -146,3 +146,38 @@ def test_a_new_method_in_one_file_appears_in_figures_and_report(tmp_path: Path) 
     assert "my quiet one" in page
     assert "quiet helps" in page
     assert (tmp_path / "out" / "figures" / "mine.png").stat().st_size > 1000
+
+
+def test_a_tradeoff_carries_series_and_is_judged_at_the_end_and_on_the_whole(
+    tmp_path: Path,
+) -> None:
+    curves = [dict(curve) for curve in TINY["curves"]]
+    curves[1]["series"] = "z varies"
+    (content,) = reproduce([tiny(kind="tradeoff", curves=curves, group="a/b")], tmp_path)
+    assert (content["kind"], content["group"]) == ("tradeoff", "a/b")
+    assert [curve["series"] for curve in content["curves"]] == [None, "z varies", None]
+    assert "after 2 rounds" in content["x_label"]
+    claims = {claim["claim"]: claim for claim in content["claims"]}
+    assert {"together is better than noise", "together is better than noise at the end"} <= set(
+        claims
+    )
+    low, high = claims["together is better than noise"]["interval"]
+    assert low < claims["together is better than noise"]["measured"] < high
+
+
+def test_a_control_with_other_features_is_no_control(tmp_path: Path) -> None:
+    curves = [*TINY["curves"], {"label": "other noise", "method": "control", "role": "control"}]
+    curves[-1] |= {"lengthscale": 0.7}
+    (content,) = reproduce([tiny(curves=curves)], tmp_path)
+    claims = [claim["claim"] for claim in content["claims"]]
+    assert "together is better than noise" in claims
+    assert "together is better than other noise" not in claims
+
+
+def test_a_real_figure_says_where_its_scores_come_from(tmp_path: Path) -> None:
+    small = {**TINY["common"], "problem": "landmine", "agents": 4}
+    (content,) = reproduce([tiny(runs=1, common=small)], tmp_path)
+    assert content["objective"] == "interpolated in a table of trained models"
+    assert content["measure"] == "1 − AUC"
+    assert content["y_label"] == "1 − AUC, mean over agents"
+    assert 0 < content["curves"][0]["regret"]["mean"][-1] < 0.6

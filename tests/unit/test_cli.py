@@ -240,7 +240,7 @@ def test_a_run_goes_to_a_folder_of_its_own_by_default(sottovoce: Terminal, tmp_p
     assert answer.status == 0
     assert (tmp_path / "results" / "synthetic-control" / "summary.json").exists()
     text = " ".join(answer.out.split())
-    assert "control on synthetic: mean simple regret" in text
+    assert "control on synthetic: simple regret, mean over agents" in text
     assert "Nothing of any agent is sent: ε = 0." in text
 
 
@@ -277,6 +277,8 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "weights": "non-adaptive",
         "own_belief": "inverse",
         "local_start": False,
+        "settings": "synthetic",
+        "repeats": "replace",
     }
     data = sottovoce("run", *options(**given), "--json").data
     assert data["config"] == {**given, "device": None}
@@ -468,7 +470,8 @@ def test_reproduce_prints_claims_as_json(figure: str, sottovoce: Terminal) -> No
     assert set(data) == {"seconds", "figures"}
     (found,) = data["figures"]
     assert found["name"] == "tiny"
-    assert set(found["claims"][0]) == {"claim", "paper", "measured", "stderr", "verdict"}
+    keys = {"claim", "paper", "measured", "stderr", "interval", "verdict"}
+    assert set(found["claims"][0]) == keys
     assert found["claims"][0]["verdict"] in {"holds", "does not hold", "within noise"}
 
 

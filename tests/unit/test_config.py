@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.experiments import RunConfig, config_from, config_from_toml, planned_events
-from sottovoce.methods import DP_FTS_DE, METHODS
+from sottovoce.experiments import (
+    RunConfig,
+    config_from,
+    config_from_toml,
+    planned_events,
+    with_objective,
+)
+from sottovoce.methods import DP_FTS_DE, METHODS, for_real_world
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
 
@@ -181,3 +187,37 @@ def test_what_a_study_will_release_is_known_beforehand() -> None:
     assert planned_events(RunConfig(method="control", rounds=2).study()) == [DataFree()] * 2
     assert planned_events(RunConfig(method="fts", rounds=2).study()) == [NonPrivate()] * 2
     assert all(event == DataFree() for event in planned_events(RunConfig(method="ts").study()))
+
+
+def test_a_real_problem_brings_its_agents_the_papers_settings_and_rounds() -> None:
+    config = RunConfig(problem="landmine")
+    study = config.study()
+    assert (study.agents, study.rounds) == (29, 60)
+    assert study.method == for_real_world(DP_FTS_DE)
+    assert config.resolved_delta() == pytest.approx(29**-1.1)
+    changed = RunConfig(problem="landmine", regions=2, noise=3.0, agents=10, rounds=5)
+    assert (changed.study().agents, changed.study().rounds) == (10, 5)
+    assert changed.resolved_method().mechanism == Mechanism(22.0, 0.35, 3.0)
+
+
+def test_settings_can_be_chosen_against_the_problems_own() -> None:
+    real = RunConfig(settings="real-world")
+    assert real.resolved_method() == for_real_world(DP_FTS_DE)
+    assert (real.study().agents, real.study().rounds) == (200, 60)
+    assert RunConfig(problem="landmine", settings="synthetic").resolved_method() == DP_FTS_DE
+    with pytest.raises(InvalidInput, match=r"settings must be one of synthetic, real-world"):
+        RunConfig(settings="unreal")
+
+
+def test_no_more_agents_can_be_asked_for_than_there_are() -> None:
+    with pytest.raises(InvalidInput, match=r"landmine has 29 agents.*agents=30"):
+        RunConfig(problem="landmine", agents=30)
+
+
+def test_the_objective_of_a_real_problem_can_be_chosen_and_others_have_none() -> None:
+    live = with_objective(RunConfig(problem="landmine"), "live")
+    assert live.problem == "landmine:objective=live"
+    assert with_objective(live, "table").problem == "landmine"
+    assert with_objective(RunConfig(), "live") == RunConfig()
+    with pytest.raises(InvalidInput, match=r"objective must be one of table, live"):
+        with_objective(RunConfig(), "alive")

@@ -137,3 +137,49 @@ def test_the_number_of_runs_and_the_seed_are_set_for_all_curves() -> None:
     figure = figure_from(SMALL, "mine").with_runs(7, 3)
     assert {(c.config.runs, c.config.seed) for c in figure.curves} == {(7, 3)}
     assert figure.curve("alone").config.method == "ts"
+
+
+def test_a_group_may_have_parts_and_each_word_of_it_chooses_the_figure() -> None:
+    real = {f.name for f in chosen_figures(["real"])}
+    landmine, har = ({f.name for f in chosen_figures([word])} for word in ("landmine", "har"))
+    assert landmine
+    assert har
+    assert landmine < real
+    assert har < real
+    assert not landmine & har
+    assert not real & {f.name for f in chosen_figures(["synthetic"])}
+
+
+def test_every_real_figure_has_the_papers_settings() -> None:
+    for figure in chosen_figures(["landmine", "har", "digits"]):
+        for curve in figure.curves:
+            method, study = curve.config.resolved_method(), curve.config.study()
+            assert study.rounds == 60
+            assert (method.features, method.lengthscale, method.initial) == (100, 0.01, 10)
+            assert method.own_belief(2) == 0.5
+            assert curve.config.runs == 10
+
+
+def test_a_figure_says_its_own_number_of_runs_which_can_be_overruled() -> None:
+    figure = figure_from({**SMALL, "runs": 7}, "mine")
+    assert {curve.config.runs for curve in figure.curves} == {7}
+    assert {c.config.runs for c in figure.with_runs(None, 3).curves} == {7}
+    changed = figure.with_runs(2, 3).curves
+    assert {(c.config.runs, c.config.seed) for c in changed} == {(2, 3)}
+    assert {curve.config.runs for curve in figure_from(SMALL, "mine").curves} == {5}
+
+
+def test_a_tradeoff_joins_points_in_series_and_other_kinds_are_unknown() -> None:
+    curves = [SMALL["curves"][0], {**SMALL["curves"][1], "series": "z varies"}]
+    figure = figure_from({**SMALL, "curves": curves, "kind": "tradeoff"}, "mine")
+    assert figure.kind == "tradeoff"
+    assert [curve.series for curve in figure.curves] == [None, "z varies"]
+    assert figure.curves[1].given == ("noise",)
+    with pytest.raises(InvalidInput, match=r"kind must be one of .*got kind='pie'"):
+        figure_from({**SMALL, "kind": "pie"}, "mine")
+
+
+def test_real_objectives_of_a_figure_can_all_be_trained_live() -> None:
+    (figure,) = chosen_figures(["landmine-convergence"])
+    problems = {curve.config.problem for curve in figure.with_objective("live").curves}
+    assert problems == {"landmine:objective=live"}

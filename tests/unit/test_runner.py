@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
 from sottovoce.experiments.demo import demo_curves, run_curve
 from sottovoce.experiments.store import Store
+from sottovoce.experiments.tasks import run_study
+from sottovoce.problems.synthetic import Synthetic
 
 CONFIG = RunConfig(method="control", agents=4, rounds=3, runs=2, features=8)
 
@@ -371,7 +374,9 @@ def test_a_result_is_made_of_arrays_alone() -> None:
 def test_the_demonstration_compares_alone_private_and_control() -> None:
     curves = demo_curves(runs=3, seed=7)
     assert [c.config.method for c in curves] == ["ts", "dp-fts-de", "control"]
-    assert all((c.config.runs, c.config.seed, c.config.agents) == (3, 7, 200) for c in curves)
+    assert all(
+        (c.config.runs, c.config.seed, c.config.study().agents) == (3, 7, 200) for c in curves
+    )
     private, control = (c.config.resolved_method() for c in curves[1:])
     assert private.mechanism == control.mechanism
     assert private.mechanism is not None
@@ -379,3 +384,46 @@ def test_the_demonstration_compares_alone_private_and_control() -> None:
     assert (private.mechanism.clip, private.regions) == (11.0, 2)
     small = replace(curves[0], config=replace(curves[0].config, agents=3, rounds=1, runs=1))
     assert run_curve(small)["method"] == "ts"
+
+
+def test_failed_trials_are_counted_and_the_run_goes_on(tmp_path: Path) -> None:
+    class Failing(Synthetic):
+        """Fails wherever the first agent looks."""
+
+        def draw(self, agents: int, random: np.random.Generator) -> Any:
+            made = super().draw(agents, random)
+
+            class Half:
+                noise, optimum = made.noise, made.optimum
+
+                def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+                    found = made.values(points)
+                    found[0] = np.nan
+                    return found
+
+            return Half()
+
+    config = RunConfig(method="dp-fts-de", agents=4, rounds=2, features=8)
+    result = run_study(config.study(), Failing(), 0, 0)
+    assert np.all(np.isfinite(result.regret))
+    assert summarise(config, [result])["failed_trials"] == 12
+
+
+def test_a_run_without_a_single_value_is_refused() -> None:
+    class Broken(Synthetic):
+        """Every trial fails."""
+
+        def draw(self, agents: int, random: np.random.Generator) -> Any:
+            made = super().draw(agents, random)
+
+            class Nothing:
+                noise, optimum = made.noise, made.optimum
+
+                def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+                    return np.full(points.shape[:2], np.nan)
+
+            return Nothing()
+
+    study = RunConfig(method="ts", agents=3, rounds=1).study()
+    with pytest.raises(TrialError, match="every initial trial of every agent failed"):
+        run_study(study, Broken(), 0, 0)

@@ -117,3 +117,24 @@ def test_the_share_of_clipped_vectors_comes_from_the_runs() -> None:
 def test_a_claim_that_says_too_little_or_too_much_is_refused(parts: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         Claim("something", "somewhere", **parts)
+
+
+def test_a_difference_comes_with_its_interval_and_a_single_run_has_none() -> None:
+    claim = better_than("one", "two", "better")
+    found = verdict(claim, one=runs(1.0, 0.01), two=runs(1.2, 0.01))
+    assert found.interval is not None
+    low, high = found.interval
+    assert 0 < low < found.measured < high
+    # 2.365 is Student's t for 8 runs at 95 %
+    assert high - found.measured == pytest.approx(2.365 * found.stderr, rel=1e-3)
+    assert verdict(claim, one=runs(1.0, count=1), two=runs(9.0, count=1)).interval is None
+
+
+def test_the_regret_at_the_end_can_be_compared_to_a_published_number() -> None:
+    falling = [run(np.linspace(1.0, 0.25 + 0.01 * k, 11)) for k in (-1, 0, 1)]
+    for value, expected in ((0.252, "holds"), (0.28, "does not hold")):
+        claim = Claim("it ends there", "x", quantity="final", of="a", value=value, tolerance=0.005)
+        found = verdict(claim, a=falling)
+        assert found.verdict == expected
+        assert found.measured == pytest.approx(0.25)
+        assert found.stderr == pytest.approx(0.01 / 3**0.5)

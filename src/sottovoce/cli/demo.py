@@ -25,7 +25,7 @@ def demo(
     check_figure(out)
     began = time.perf_counter()
     curves = demo_curves(runs, seed)
-    with progress(sum(c.config.runs * c.config.rounds for c in curves)) as advance:
+    with progress(sum(c.config.runs * c.config.study().rounds for c in curves)) as advance:
         summaries = [run_curve(c, advance(c.label, c.config.resolved_delta())) for c in curves]
     private = summaries[1]
     note = f"N = {private['agents']}, {runs} runs, bands ± 1 standard error. {guarantee(private)}"

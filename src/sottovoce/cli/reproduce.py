@@ -12,6 +12,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sottovoce.cli.data import have_data
 from sottovoce.cli.show import ERR, OUT, Json, print_json
 from sottovoce.errors import InvalidInput
 
@@ -22,7 +23,12 @@ def reproduce(
     figures: Annotated[
         list[str] | None, typer.Argument(help="Names, a group, all, or a TOML file of your own.")
     ] = None,
-    runs: Annotated[int, typer.Option(help="Runs to average over.")] = 5,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs to average over; default: the figure's own number.")
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="Of real problems: table, or live to train every model.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
@@ -41,10 +47,15 @@ def reproduce(
         raise InvalidInput("name a figure, a group or all; --list shows them")
     check_figure(Path("figure.png"))  # said before the work
     chosen = [figure.with_runs(runs, seed) for figure in chosen_figures(figures)]
+    if objective is not None:
+        chosen = [figure.with_objective(objective) for figure in chosen]
+    have_data({curve.config.problem for figure in chosen for curve in figure.curves})
+    # a live objective keeps all cores busy by itself
+    jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
     began = time.perf_counter()
     try:
         with _bar() as bar:
-            contents = run_figures(chosen, out, jobs or os.cpu_count() or 1, _advance(bar))
+            contents = run_figures(chosen, out, jobs, _advance(bar))
     except KeyboardInterrupt:
         ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
         raise typer.Exit(130) from None
@@ -52,7 +63,7 @@ def reproduce(
         draw_figure(content, out / "figures")
     seconds = time.perf_counter() - began
     if as_json:
-        keys = ("claim", "paper", "measured", "stderr", "verdict")
+        keys = ("claim", "paper", "measured", "stderr", "interval", "verdict")
         shown = [
             {"name": c["name"], "claims": [{k: claim[k] for k in keys} for claim in c["claims"]]}
             for c in contents

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from sottovoce.cli.data import have_data
 from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
 
 
@@ -17,6 +18,12 @@ def run(
     config: Annotated[Path | None, typer.Argument(help="A TOML file of these options.")] = None,
     problem: Annotated[str | None, typer.Option(help="The problem.")] = None,
     method: Annotated[str | None, typer.Option(help="The method.")] = None,
+    objective: Annotated[
+        str | None, typer.Option(help="Of a real problem: table, or live to train every model.")
+    ] = None,
+    settings: Annotated[
+        str | None, typer.Option(help="The paper's constants: synthetic or real-world.")
+    ] = None,
     agents: Annotated[int | None, typer.Option(help="N.")] = None,
     rounds: Annotated[int | None, typer.Option(help="T.")] = None,
     regions: Annotated[int | None, typer.Option(help="P.")] = None,
@@ -32,6 +39,9 @@ def run(
     local_start: Annotated[
         bool | None, typer.Option(help="Initial points from the agent's own region.")
     ] = None,
+    repeats: Annotated[
+        str | None, typer.Option(help="A query tried before: allow, or replace by a random one.")
+    ] = None,
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs to average over.")] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the simulation.")] = None,
@@ -41,15 +51,18 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Simulate a method on a problem and save the results; run again to resume."""
-    from sottovoce.experiments import RunConfig, config_from_toml, run_and_save
+    from sottovoce.experiments import RunConfig, config_from_toml, run_and_save, with_objective
 
     base = RunConfig() if config is None else config_from_toml(config)
     given = dict(locals())
     names = [name for name in base.to_dict() if given.get(name) is not None]
     chosen = replace(base, **{name: given[name] for name in names})
+    if objective is not None:
+        chosen = with_objective(chosen, objective)
+    have_data([chosen.problem])
     folder = Path("results") / _folder(chosen.problem, chosen.method) if out is None else out
     try:
-        with progress(chosen.runs * chosen.rounds) as advance:
+        with progress(chosen.runs * chosen.study().rounds) as advance:
             watcher = advance(chosen.method, chosen.resolved_delta())
             summary = run_and_save(chosen, folder, watcher, jobs)
     except KeyboardInterrupt:
@@ -58,13 +71,22 @@ def run(
     if as_json:
         print_json(summary)
         return
-    regret = summary["regret"]
-    table = Table(title=f"{chosen.method} on {chosen.problem}: mean simple regret")
+    _show(chosen.problem, summary, folder)
+
+
+def _show(problem: str, summary: dict[str, Any], folder: Path) -> None:
+    """The summary in words."""
+    from sottovoce.problems import problem_named
+
+    regret, measure = summary["regret"], problem_named(problem).setting.measure
+    table = Table(title=f"{summary['method']} on {problem}: {measure}, mean over agents")
     for column in ("t", "mean", "± standard error"):
         table.add_column(column, justify="right")
-    for t in sorted({0, 5, 10, 20, 40, 60, chosen.rounds} & set(regret["t"])):
+    for t in sorted({0, 5, 10, 20, 40, 60, summary["rounds"]} & set(regret["t"])):
         table.add_row(str(t), f"{regret['mean'][t]:.4f}", f"{regret['stderr'][t]:.4f}")
     OUT.print(table)
+    if summary["failed_trials"]:
+        ERR.print(f"{summary['failed_trials']} trials failed; their agents learnt nothing there.")
     if summary["clipped_fraction"] is not None:
         OUT.print(f"Vectors clipped: {summary['clipped_fraction']:.2%}.")
     OUT.print(guarantee(summary))

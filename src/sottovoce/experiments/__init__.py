@@ -1,6 +1,6 @@
 """Configs and the runner that turns them into results on disk."""
 
-from sottovoce.experiments.config import RunConfig, config_from, config_from_toml
+from sottovoce.experiments.config import RunConfig, config_from, config_from_toml, with_objective
 from sottovoce.experiments.runner import (
     planned_events,
     run_all,
@@ -20,4 +20,5 @@ __all__ = [
     "run_and_save",
     "run_one",
     "summarise",
+    "with_objective",
 ]

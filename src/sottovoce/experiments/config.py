@@ -6,21 +6,35 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args, get_type_hints
 
 from sottovoce.errors import InvalidInput, StorageError, check, suggestion
-from sottovoce.methods import Method, method_named
+from sottovoce.methods import Method, for_real_world, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
+from sottovoce.problems.real import RealProblem
 from sottovoce.regions import NAMED_WEIGHTS
 from sottovoce.schedule import OwnBelief
 from sottovoce.study import Study
 
+AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
+SETTINGS = {"synthetic": 40, "real-world": 60}  # and their rounds
+
 _KINDS: dict[Any, tuple[str, ...]] = {
     int: ("agents", "rounds", "runs", "seed", "regions", "features"),
     (int, float): ("delta", "lengthscale", "clip", "participation", "noise"),
-    str: ("problem", "method", "sampling", "sensitivity", "weights", "own_belief", "device"),
+    str: (
+        "problem",
+        "method",
+        "settings",
+        "sampling",
+        "sensitivity",
+        "weights",
+        "own_belief",
+        "repeats",
+        "device",
+    ),
     bool: ("local_start",),
 }
 _WORDS: dict[Any, str] = {
@@ -33,15 +47,16 @@ _WORDS: dict[Any, str] = {
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What to run. None leaves the method's own value."""
+    """What to run. None leaves the problem's value, or the method's own."""
 
     problem: str = "synthetic"
     method: str = "dp-fts-de"
-    agents: int = 200
-    rounds: int = 40
+    agents: int | None = None
+    rounds: int | None = None
     runs: int = 5
     seed: int = 0
     delta: float | None = None  # None: N^(−1.1), the paper's
+    settings: str | None = None  # the paper's: a name from SETTINGS
     regions: int | None = None
     features: int | None = None
     lengthscale: float | None = None  # of the shared features
@@ -53,6 +68,7 @@ class RunConfig:
     weights: str | None = None  # a name from regions.NAMED_WEIGHTS
     own_belief: str | None = None  # p_t: root, inverse or square
     local_start: bool | None = None
+    repeats: str | None = None  # of a query tried before: allow or replace
     device: str | None = None  # a device of PyTorch's, such as "cuda"; None: NumPy
 
     def __post_init__(self) -> None:
@@ -72,7 +88,9 @@ class RunConfig:
     def resolved_method(self) -> Method:
         """The named method with this config's changes."""
         method = method_named(self.method)
-        names = ("regions", "features", "lengthscale", "local_start")
+        if self.resolved_settings() == "real-world":
+            method = for_real_world(method)
+        names = ("regions", "features", "lengthscale", "local_start", "repeats")
         changes: dict[str, Any] = {
             n: getattr(self, n) for n in names if getattr(self, n) is not None
         }
@@ -92,18 +110,42 @@ class RunConfig:
             changes["mechanism"] = replace(method.mechanism, **mechanism)
         return replace(method, **changes)
 
+    def resolved_settings(self) -> str:
+        """Which of the paper's settings the method starts from: as given, or the problem's."""
+        real = problem_named(self.problem).setting.real_world
+        name = self.settings or ("real-world" if real else "synthetic")
+        check(name in SETTINGS, f"settings must be one of {', '.join(SETTINGS)}", got=name)
+        return name
+
     def study(self) -> Study:
         """The study to simulate."""
-        space = problem_named(self.problem).setting.space
-        return Study(space, self.resolved_method(), self.agents, self.rounds)
+        setting, usual = problem_named(self.problem).setting, SETTINGS[self.resolved_settings()]
+        agents = setting.agents or AGENTS if self.agents is None else self.agents
+        rule = f"{self.problem} has {setting.agents} agents, no more can be asked for"
+        check(setting.agents is None or agents <= setting.agents, rule, agents=agents)
+        rounds = usual if self.rounds is None else self.rounds
+        return Study(setting.space, self.resolved_method(), agents, rounds)
 
     def resolved_delta(self) -> float:
         """δ as given, or the paper's."""
-        return paper_delta(self.agents) if self.delta is None else self.delta
+        return paper_delta(self.study().agents) if self.delta is None else self.delta
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters."""
         return asdict(self)
+
+
+def with_objective(config: RunConfig, objective: str) -> RunConfig:
+    """The config with a real problem's objective trained live, or looked up in its table.
+
+    A problem that has no such choice stays as it is.
+    """
+    known = get_args(get_type_hints(RealProblem)["objective"])
+    check(objective in known, f"objective must be one of {', '.join(known)}", objective=objective)
+    problem = problem_named(config.problem)
+    if not isinstance(problem, RealProblem):
+        return config
+    return replace(config, problem=replace(problem, objective=cast(Any, objective)).name)
 
 
 def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, StorageError, check, suggestion
-from sottovoce.experiments.config import RunConfig, config_from
+from sottovoce.experiments.config import RunConfig, config_from, with_objective
 from sottovoce.methods import method_named
 from sottovoce.privacy.release import Mechanism
 
 MEASURES = ("mean", "final", "first")
+KINDS = ("convergence", "tradeoff")
+RUNS = 5  # the paper's, for its synthetic figures
 ROLES = ("method", "reference", "control")
 
 
@@ -25,6 +27,7 @@ class Curve:
     label: str
     config: RunConfig
     role: Literal["method", "reference", "control"] = "method"
+    series: str | None = None  # of a trade-off: the points that one line joins
     given: tuple[str, ...] = ()  # the parameters that set it apart
 
 
@@ -34,7 +37,8 @@ class Claim:
 
     better/than: the first curve's regret is below the second's.
     comparable/than: they differ by less than the margin.
-    quantity/of/value: a number of one curve is the value, within the tolerance.
+    quantity/of/value: a number of one curve is the value, within the tolerance: ε by the name of
+    an accountant, "clipped_fraction", or "final", the regret at T.
     measure: regret averaged over t = 1..T ("mean"), at T ("final"), or over t = 1..5 ("first").
     """
 
@@ -87,7 +91,11 @@ class Vary:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper, or one of your own."""
+    """A figure of the paper, or one of your own.
+
+    kind: regret against queries, or a trade-off: regret after the last query against ε.
+    group: words with slashes between; each of them chooses it.
+    """
 
     name: str
     title: str
@@ -97,9 +105,11 @@ class Figure:
     claims: tuple[Claim, ...] = ()
     group: str = "own"
     vary: tuple[Vary, ...] = ()  # instead of curves that are written out
+    kind: str = "convergence"
 
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
+        check(self.kind in KINDS, f"kind must be one of {KINDS}", kind=self.kind)
         check(bool(labels), "a figure must have curves", figure=self.name)
         check(len(set(labels)) == len(labels), "labels of curves must differ", labels=labels)
         for claim in self.claims:
@@ -110,18 +120,28 @@ class Figure:
         """The curve of that label."""
         return next(curve for curve in self.curves if curve.label == label)
 
-    def with_runs(self, runs: int, seed: int) -> Figure:
-        """The same figure over another number of runs."""
-        changed = (replace(c, config=replace(c.config, runs=runs, seed=seed)) for c in self.curves)
+    def with_runs(self, runs: int | None, seed: int) -> Figure:
+        """The same figure over another number of runs, or its own number."""
+        changes: dict[str, Any] = {"seed": seed} if runs is None else {"seed": seed, "runs": runs}
+        return self._changed(lambda config: replace(config, **changes))
+
+    def with_objective(self, objective: str) -> Figure:
+        """The same figure with real objectives trained live, or looked up; others as they are."""
+        return self._changed(lambda config: with_objective(config, objective))
+
+    def _changed(self, change: Callable[[RunConfig], RunConfig]) -> Figure:
+        changed = (replace(c, config=change(c.config)) for c in self.curves)
         return replace(self, curves=tuple(changed))
 
 
 def figure_from(data: Mapping[str, Any], name: str) -> Figure:
     """A figure from the content of its TOML file."""
-    _keys(data, ("title", "paper", "about", "group", "common", "curves", "claims", "vary"), name)
+    parts = ("common", "curves", "claims", "vary")
+    _keys(data, ("title", "paper", "about", "group", "kind", "runs", *parts), name)
     check("title" in data, f"{name} must have a title")
     common = data.get("common", {})
     check(isinstance(common, dict), f"{name}: common must be a table", common=common)
+    common = {"runs": data.get("runs", RUNS), **common}
     curves = tuple(_curve(entry, common, name) for entry in _tables(data, "curves", name))
     claims = [_filled(Claim, entry, name) for entry in _tables(data, "claims", name)]
     vary = tuple(_filled(Vary, entry, name) for entry in _tables(data, "vary", name))
@@ -135,6 +155,7 @@ def figure_from(data: Mapping[str, Any], name: str) -> Figure:
         tuple(claims),
         data.get("group", "own"),
         vary,
+        data.get("kind", "convergence"),
     )
 
 
@@ -162,12 +183,12 @@ def _varied(vary: Iterable[Vary], common: Mapping[str, Any], name: str) -> Itera
 
 def _curve(entry: Mapping[str, Any], common: Mapping[str, Any], name: str) -> Curve:
     own = dict(entry)
-    label, role = own.pop("label", None), own.pop("role", "method")
+    label, role, series = own.pop("label", None), own.pop("role", "method"), own.pop("series", None)
     check(isinstance(label, str) and bool(label), f"{name}: a curve needs a label", label=label)
     check(role in ROLES, f"{name}: role must be one of {ROLES}", role=role)
     shared = _applicable(common, own.get("method", common.get("method")), name)
     config = config_from({**shared, **own}, f"{name}, curve {label!r}")
-    return Curve(label, config, role, tuple(sorted(set(own) - {"method"})))
+    return Curve(label, config, role, series, tuple(sorted(set(own) - {"method"})))
 
 
 def _applicable(common: Mapping[str, Any], method: Any, name: str) -> dict[str, Any]:
@@ -225,14 +246,14 @@ def known_figures() -> dict[str, Figure]:
 def chosen_figures(words: Iterable[str]) -> list[Figure]:
     """The figures named: by name, by group, "all", or by the path of a TOML file."""
     known = known_figures()
-    groups = sorted({figure.group for figure in known.values()})
+    groups = sorted({word for figure in known.values() for word in figure.group.split("/")})
     found: dict[str, Figure] = {}
     for word in words:
         if word.endswith(".toml"):
             figure = figure_from_toml(Path(word))
             found[figure.name] = figure
         elif word in ("all", *groups):
-            found |= {n: f for n, f in known.items() if word in ("all", f.group)}
+            found |= {n: f for n, f in known.items() if word in ("all", *f.group.split("/"))}
         else:
             _known(word, [*known, *groups, "all"], "reproduce", "figure")
             found[word] = known[word]

@@ -22,7 +22,13 @@ from sottovoce.experiments.tasks import Advance, Task, run_tasks
 from sottovoce.experiments.theory import bound_content, measured_content
 from sottovoce.experiments.verdicts import better_than, judge
 from sottovoce.files import write_text
-from sottovoce.problems import problem_named
+from sottovoce.problems import Problem, problem_named
+from sottovoce.problems.real import RealProblem
+
+_OBJECTIVES = {
+    "table": "interpolated in a table of trained models",
+    "live": "live: every model is trained",
+}
 
 
 def store_for(config: RunConfig, out: Path) -> Store:
@@ -88,26 +94,40 @@ def assembled(figure: Figure, out: Path, known: dict[Path, dict[str, Any]]) -> l
 def _frame(figure: Figure, summaries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Everything of a figure's file but its findings."""
     config = figure.curves[0].config
+    problem = problem_named(config.problem)
+    measure, study = problem.setting.measure, config.study()
+    x_label = "queries after the initial points"
+    if figure.kind == "tradeoff":
+        x_label = f"privacy loss ε after {study.rounds} rounds, δ = {config.resolved_delta():.3g}"
     return {
         "schema": 1,
         "version": __version__,
         "name": figure.name,
         "title": figure.title,
         "paper": figure.paper,
-        "kind": "convergence",
+        "group": figure.group,
+        "kind": figure.kind,
         "about": figure.about,
         "problem": config.problem,
-        "objective": None,
+        "objective": _OBJECTIVES[problem.objective] if isinstance(problem, RealProblem) else None,
+        "measure": measure,
         "runs": config.runs,
         "seconds": sum(summary["seconds"] for summary in summaries.values()),
         "settings": _common_settings(figure),
-        "x_label": "queries after the initial points",
-        "y_label": "simple regret, mean over agents",
+        "x_label": x_label,
+        "y_label": f"{measure}, mean over agents",
         "curves": [_drawn(curve, summaries[curve.label]) for curve in figure.curves],
         "claims": [],
-        "command": f"sottovoce reproduce {figure.name} --runs {config.runs} --seed {config.seed}",
+        "command": _command(figure.name, config, problem),
         "versions": versions(),
     }
+
+
+def _command(name: str, config: RunConfig, problem: Problem) -> str:
+    """What makes the figure again."""
+    command = f"sottovoce reproduce {name} --runs {config.runs} --seed {config.seed}"
+    live = isinstance(problem, RealProblem) and problem.objective == "live"
+    return f"{command} --objective live" if live else command
 
 
 def _against_controls(figure: Figure) -> list[Claim]:
@@ -118,11 +138,23 @@ def _against_controls(figure: Figure) -> list[Claim]:
         method = curve.config.resolved_method()
         if not method.private or curve.role != "method":
             continue
+        measures = ("final", "mean") if figure.kind == "tradeoff" else ("mean",)
         for control in controls:
-            twin = control.config.resolved_method()
-            if (twin.regions, twin.local_start) == (method.regions, method.local_start):
-                claims.append(better_than(curve.label, control.label, "not reported"))
+            if _searches(control.config) == _searches(curve.config):
+                claims += [
+                    better_than(curve.label, control.label, "not reported", m) for m in measures
+                ]
     return claims
+
+
+def _searches(config: RunConfig) -> tuple[Any, ...]:
+    """What a curve must share with its control, so that they differ by the message alone.
+
+    Neither z nor q, S, or the weights: where noise is largest does not depend on its scale.
+    """
+    study, method = config.study(), config.resolved_method()
+    basis = (method.features, method.lengthscale, method.regions, method.local_start)
+    return (config.problem, study.agents, *basis)
 
 
 def _common_settings(figure: Figure) -> dict[str, Any]:
@@ -140,6 +172,7 @@ def _drawn(curve: Curve, summary: dict[str, Any]) -> dict[str, Any]:
     return {
         "label": curve.label,
         "role": curve.role,
+        "series": curve.series,
         "method": summary["method"],
         "parameters": {name: getattr(curve.config, name) for name in curve.given},
         "epsilon": summary["epsilon_by_accountant"],

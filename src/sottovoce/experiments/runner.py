@@ -55,7 +55,7 @@ def run_all(
 
         def advance(done: int, total: int, said: str) -> None:
             if watcher is not None:
-                for t in range(1, config.rounds + 1):
+                for t in range(1, store.study.rounds + 1):
                     watcher(done - 1, t, events)
 
         run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
@@ -73,8 +73,8 @@ def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
     return {
         "problem": config.problem,
         "method": config.method,
-        "agents": config.agents,
-        "rounds": config.rounds,
+        "agents": study.agents,
+        "rounds": study.rounds,
         "runs": len(results),
         "epsilon": _finite(by_accountant[accountant]),
         "epsilon_by_accountant": {name: _finite(e) for name, e in by_accountant.items()},
@@ -82,12 +82,13 @@ def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
         "accountant": accountant,
         "adjacency": adjacency(planned_events(study)),
         "regret": {
-            "t": list(range(config.rounds + 1)),
+            "t": list(range(study.rounds + 1)),
             "mean": means.mean(axis=0).tolist(),
             "stderr": _standard_error(means).tolist(),
         },
         "clipped_fraction": float(clipped.mean()) if clipped.size else None,
         "signal_to_noise": [_finite(s) for s in signal.mean(axis=0)] if signal.size else [],
+        "failed_trials": int(sum(np.isnan(result.observed).sum() for result in results)),
         "seconds": float(sum(result.seconds for result in results)),
         "study": study.to_dict(),
         "config": plain(config.to_dict()),

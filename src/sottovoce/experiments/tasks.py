@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sottovoce.errors import check
+from sottovoce.errors import TrialError, check
 from sottovoce.experiments.store import RunResult, Store
 from sottovoce.privacy.events import Event
 from sottovoce.problems import Problem
@@ -45,6 +45,8 @@ def run_study(
 
 
 def _kept(outcome: Outcome, seconds: float) -> RunResult:
+    if not np.all(np.isfinite(outcome.simple_regret)):
+        raise TrialError("every initial trial of every agent failed: there is nothing to go on")
     return RunResult(
         outcome.simple_regret,
         outcome.points,

@@ -36,6 +36,7 @@ class Finding:
     stderr: float
     text: str
     verdict: Verdict
+    interval: list[float] | None = None  # of the mean difference, at 95 %
 
 
 def measured(results: list[RunResult], measure: str) -> NDArray[np.float64]:
@@ -61,12 +62,14 @@ def judge(
         _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)
     )
     text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
-    return Finding(claim.claim, claim.paper, mean, error, text, verdict)
+    interval = [mean - reach, mean + reach] if math.isfinite(reach) else None
+    return Finding(claim.claim, claim.paper, mean, error, text, verdict, interval)
 
 
-def better_than(one: str, other: str, paper: str) -> Claim:
-    """The claim that one curve lies below another on the whole."""
-    return Claim(f"{one} is better than {other}", paper, better=one, than=other)
+def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Claim:
+    """The claim that one curve lies below another: on the whole, or at the end."""
+    words = f"{one} is better than {other}" + (" at the end" if measure == "final" else "")
+    return Claim(words, paper, better=one, than=other, measure=measure)
 
 
 def _interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -101,6 +104,9 @@ def _judge_quantity(
         value, error, _ = _interval(per_run)
         # a rare draw of features has most vectors clipped, so the median tells more
         text = f"{value:.2%} ± {error:.2%}, median over runs {np.median(per_run):.2%}"
+    elif quantity == "final":
+        value, error, _ = _interval(measured(results[label], "final"))
+        text = f"{value:.4f} ± {error:.4f}"
     else:
         by_accountant = summaries[label]["epsilon_by_accountant"]
         if by_accountant.get(quantity) is None:
