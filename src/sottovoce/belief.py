@@ -34,12 +34,12 @@ class Belief:
 
 def kernel_to_list(kernel: Kernel) -> list[Any]:
     """A kernel, or a batch of them, as plain data."""
-    parts = (kernel.lengthscale, kernel.variance, kernel.noise)
-    return [np.asarray(part).tolist() for part in parts]
+    return [np.asarray(part).tolist() for part in kernel.parts]
 
 
 def kernel_from_list(parts: list[Any]) -> Kernel:
     """The kernel that `kernel_to_list` wrote."""
     arrays = [np.asarray(part, dtype=float) for part in parts]
-    check(len(arrays) == 3 and all(np.all(a > 0) for a in arrays), "a kernel has 3 sizes above 0")
+    right = len(arrays) == 4 and all(np.all(a > 0) for a in arrays[:3]) and np.all(arrays[3] >= 0)
+    check(bool(right), "a kernel has 3 sizes above 0, and a trust", parts=parts)
     return Kernel(*(float(part) if part.ndim == 0 else part for part in arrays))

@@ -1,24 +1,28 @@
-"""Random Fourier features of the squared exponential kernel, shared through one public seed.
+"""Fourier features of the squared exponential kernel, shared through one public seed.
 
 Symbols: M features, D dimensions; s_j frequencies ~ N(0, I/ℓ²), (M, D); b_j phases ~ U[0, 2π),
 (M,); φ(x)_j = sqrt(2/M) cos(s_j·x + b_j), scaled so that ‖φ(x)‖ = 1 for every x.
+Frequencies are drawn at random, as in the paper, or spread evenly over their distribution with a
+cosine and a sine for each, which leaves less to the luck of the draw.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from array_api_compat import device, is_numpy_array
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
+from sottovoce.spread import public_uniforms, spread_points
+
+Basis = Literal["random", "spread"]
+BASES: tuple[Basis, ...] = ("random", "spread")
 
 # Part of what the seed means: changing it, or anything below, changes every study's features.
 _LABEL = b"sottovoce/features/v1"
@@ -91,12 +95,10 @@ class Features:
         return wave / xp.sqrt(xp.where(square > 0, square, xp.ones_like(square)))
 
 
-def shared_features(seed: int, count: int, dims: int, lengthscale: float) -> Features:
-    """The M = `count` features that everybody who knows the seed has, on any machine.
-
-    The draws come from SHAKE-256 over (label, seed, M, D) and an inverse normal distribution
-    function, not from a NumPy generator, whose streams may change from version to version.
-    """
+def shared_features(
+    seed: int, count: int, dims: int, lengthscale: float, basis: Basis = "random"
+) -> Features:
+    """The M = `count` features that everybody who knows the seed has, on any machine."""
     check(count >= 1 and dims >= 1, "features and dims must be at least 1", M=count, D=dims)
     check(
         math.isfinite(lengthscale) and lengthscale > 0,
@@ -108,15 +110,13 @@ def shared_features(seed: int, count: int, dims: int, lengthscale: float) -> Fea
         "seed must be a non-negative integer",
         seed=seed,
     )
-    uniforms = _uniforms(f"{int(seed)}/{count}/{dims}".encode(), count * (dims + 1))
+    check(basis in BASES, f"basis must be one of {BASES}", basis=basis)
+    label = _LABEL + f"/{int(seed)}/{count}/{dims}".encode()
+    if basis == "spread":
+        check(count % 2 == 0, "spread features come in pairs: M must be even", M=count)
+        waves = ndtri(spread_points(label + b"/spread", count // 2, dims)) / lengthscale
+        quarter = np.repeat([0.0, -0.5 * np.pi], count // 2)  # a cosine and a sine of each
+        return Features(np.concatenate([waves, waves]), quarter)
+    uniforms = public_uniforms(label, count * (dims + 1))
     normals = ndtri(uniforms[: count * dims]).reshape(count, dims)
     return Features(normals / lengthscale, 2.0 * np.pi * uniforms[count * dims :])
-
-
-def _uniforms(message: bytes, count: int) -> NDArray[np.float64]:
-    """Uniforms in (0, 1), (count,): the midpoints of 2⁵³ equal cells."""
-    digest = hashlib.shake_256(_LABEL + b"/" + message).digest(8 * count)
-    cells = np.frombuffer(digest, dtype="<u8") >> np.uint64(11)
-    # a midpoint above ½ needs one bit more than a double has, and the last would round to 1
-    midpoints = (cells.astype(np.float64) + 0.5) * 2.0**-53
-    return np.asarray(np.minimum(midpoints, 1.0 - 2.0**-53))

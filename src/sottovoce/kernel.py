@@ -2,6 +2,8 @@
 
 Symbols: B batch, s and t numbers of points, D dimensions; ℓ length scale, σ² variance of the
 function, λ variance of the observation noise. k(x, z) = σ² exp(−½ Σ_d ((x_d − z_d)/ℓ_d)²).
+An agent that knows of a common function may take its own to be a multiple of it plus a draw of
+the GP; the trust s² is the variance of the factor.
 """
 
 from __future__ import annotations
@@ -24,12 +26,14 @@ class Kernel:
     """A squared exponential kernel with its observation noise, or a batch of B of them.
 
     `lengthscale` is a number, (B,), or (B, D) for one per dimension; `variance` and `noise`
-    (both variances) are numbers or (B,). Numbers are checked; arrays are taken as they come.
+    (both variances) and `trust` are numbers or (B,). Numbers are checked; arrays are taken as
+    they come.
     """
 
     lengthscale: float | Array
     variance: float | Array = 1.0
     noise: float | Array = 1e-2
+    trust: float | Array = 0.0
 
     def __post_init__(self) -> None:
         for name in ("lengthscale", "variance", "noise"):
@@ -37,16 +41,23 @@ class Kernel:
             if getattr(value, "ndim", 0) == 0:
                 rule = f"{name} must be finite and above 0"
                 check(math.isfinite(value) and value > 0, rule, **{name: value})
+        if getattr(self.trust, "ndim", 0) == 0:
+            rule = "trust must be finite and at least 0"
+            check(math.isfinite(self.trust) and self.trust >= 0, rule, trust=self.trust)
+
+    @property
+    def parts(self) -> tuple[float | Array, ...]:
+        """ℓ, σ², λ, s²."""
+        return self.lengthscale, self.variance, self.noise, self.trust
 
     def part(self, which: Array) -> Kernel:
         """The kernels of some of the batch, by mask or index; what all share stays as it is."""
-        parts: list[Array] = [self.lengthscale, self.variance, self.noise]
+        parts: tuple[Array, ...] = self.parts
         return Kernel(*(p if getattr(p, "ndim", 0) == 0 else p[which] for p in parts))
 
     def one(self, k: int = 0) -> Kernel:
         """Entry k of the batch as a kernel of numbers (for one length scale, not per dimension)."""
-        chosen = self.part(k)
-        return Kernel(float(chosen.lengthscale), float(chosen.variance), float(chosen.noise))
+        return Kernel(*(float(part) for part in self.part(k).parts))
 
     def scaled(self, x: Array) -> Array:
         """The points x (..., s, D) in units of the length scale."""

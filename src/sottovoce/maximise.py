@@ -114,6 +114,26 @@ class RegionalDraw:
         return value, xp.matmul(sine, frequencies) / -norm
 
 
+@dataclass(frozen=True)
+class Joined:
+    """An agent's own part plus a factor (B,) times a common function."""
+
+    own: Drawn
+    common: Drawn
+    factor: Array
+
+    def values(self, x: Array) -> Array:
+        """(B, K, D) -> (B, K)."""
+        return self.own.values(x) + self.factor[:, None] * self.common.values(x)
+
+    def values_and_gradients(self, x: Array) -> tuple[Array, Array]:
+        """(B, K, D) -> (B, K) and (B, K, D)."""
+        value, slope = self.own.values_and_gradients(x)
+        shared, towards = self.common.values_and_gradients(x)
+        factor = self.factor[:, None]
+        return value + factor * shared, slope + factor[..., None] * towards
+
+
 def _norm(wave: Array, xp: Any) -> Array:
     """‖wave‖, (..., M) -> (...), or 1 in the case, never met by chance, that it is zero."""
     square = xp.vecdot(wave, wave)

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from sottovoce.errors import InvalidInput, check, suggestion
+from sottovoce.features import BASES, Basis
 from sottovoce.privacy.release import Mechanism
-from sottovoce.regions import REAL_WORLD, Weights
+from sottovoce.regions import REAL_WORLD, UNIFORM, Weights
 from sottovoce.schedule import Exploration, OwnBelief, Speaking
 
 Exchange = Literal["none", "peer", "server"]
 Repeats = Literal["allow", "replace"]
+Says = Literal["draw", "mean", "sums"]
+Hears = Literal["follow", "learn"]
+
+_WORDS: dict[str, tuple[str, ...]] = {
+    "exchange": get_args(Exchange),
+    "repeats": get_args(Repeats),
+    "says": get_args(Says),
+    "hears": get_args(Hears),
+    "basis": BASES,
+}
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,16 @@ class Method:
     original FTS); "server": a server sums and broadcasts.
     mechanism: how the server protects the sum; None: it does not.
     control: the broadcast is replaced by noise of the same size.
+    says: what an agent sends, over its own history: "draw": a draw of its posterior over the
+    weights of the shared features (the paper's); "mean": the posterior's mean; "sums": Φᵀy over
+    its initial points, for `pool.Pool` (needs a dealt start).
+    hears: what an agent does with probability 1 − p_t, in place of searching alone. "follow": it
+    goes where the broadcast is largest (the paper's). "learn": the broadcast tells of a function
+    that all have in common (`pool`); with equal chances it goes where a draw of that function is
+    largest, or takes its own to be a multiple of it plus something of its own (`beside`).
+    dealt: initial points are those of a public design, spread evenly and dealt out.
+    basis: shared features drawn at random, or spread evenly.
+    common: τ², how much of an agent's variance is taken to be common, for "learn".
     repeats: "replace": an agent that would try a point again tries a uniformly random one
     instead (on a finite space, one of those it has not tried), as repeating a trial without
     noise teaches nothing; "allow": it tries it again.
@@ -47,26 +68,28 @@ class Method:
     regularisation: float = 0.01  # λ of the shared features, the observation noise's variance
     initial: int = 10  # N_init
     repeats: Repeats = "allow"
+    says: Says = "draw"
+    hears: Hears = "follow"
+    dealt: bool = False
+    basis: Basis = "random"
+    common: float = 0.3
 
     def __post_init__(self) -> None:
         check(bool(self.name), "a method needs a name", name=self.name)
-        check(
-            self.exchange in ("none", "peer", "server"),
-            "exchange must be 'none', 'peer' or 'server'",
-            exchange=self.exchange,
-        )
-        check(
-            self.repeats in ("allow", "replace"),
-            "repeats must be 'allow' or 'replace'",
-            repeats=self.repeats,
-        )
+        for name, known in _WORDS.items():
+            word = getattr(self, name)
+            rule = f"{name} must be one of {', '.join(map(repr, known))}"
+            check(word in known, rule, **{name: word})
         for name in ("regions", "features", "initial"):
             count = getattr(self, name)
             whole = isinstance(count, int) and not isinstance(count, bool)
             check(whole and count >= 1, f"{name} must be a whole number above 0", **{name: count})
-        for name in ("lengthscale", "regularisation"):
+        for name in ("lengthscale", "regularisation", "common"):
             size = getattr(self, name)
             check(0 < size < math.inf, f"{name} must be finite and above 0", **{name: size})
+        pairs = self.basis == "random" or self.features % 2 == 0
+        check(pairs, "spread features come in pairs: features must be even", features=self.features)
+        self._check_learning()
         check(
             self.mechanism is None or self.exchange == "server",
             "only a server can protect a sum",
@@ -77,6 +100,29 @@ class Method:
             "a control needs a mechanism with noise to imitate",
             mechanism=self.mechanism,
         )
+
+    def _check_learning(self) -> None:
+        """Sums and learning go together, and once is all that can be learnt from."""
+        learns = self.hears == "follow" or (self.says == "sums" and self.regions == 1)
+        check(learns, "to learn, agents must say sums, in one region", says=self.says)
+        if self.says == "sums":
+            public = self.dealt and self.hears == "learn"
+            check(public, "sums need a dealt start, and agents that learn", dealt=self.dealt)
+            check(self.exchange != "peer", "sums need a server to add them", exchange=self.exchange)
+            last = self.speaking.last
+            check(last == 0, "sums are said once: speaking must end with round 0", last=last)
+
+    def shares(self, t: int) -> tuple[float, float]:
+        """Up to which number a coin in [0, 1) sends an agent alone, and above which to follow.
+
+        In between it searches beside what is common. For query t.
+        """
+        alone = self.own_belief(t)
+        return alone, 0.5 * (1.0 + alone) if self.hears == "learn" else alone
+
+    def forgets(self, round_number: int) -> bool:
+        """Whether agents go alone then: the last release is past, and was not learnt from."""
+        return self.hears == "follow" and self.speaking.over(round_number)
 
     @property
     def private(self) -> bool:
@@ -91,9 +137,28 @@ FTS_DE = Method("fts-de", regions=2)
 DP_FTS = Method("dp-fts", mechanism=Mechanism(clip=8.0), local_start=False)
 DP_FTS_DE = Method("dp-fts-de", mechanism=Mechanism(clip=11.0), regions=2)
 CONTROL = replace(DP_FTS_DE, name="control", control=True)
+SOTTOVOCE = Method(
+    "sottovoce",
+    mechanism=Mechanism(clip=5.0, participation=1.0, noise=2.0),
+    local_start=False,
+    weights=UNIFORM,
+    own_belief=OwnBelief("root"),
+    speaking=Speaking(last=0),
+    features=16,
+    lengthscale=0.4,
+    says="sums",
+    hears="learn",
+    dealt=True,
+    basis="spread",
+)
+SOTTOVOCE_CONTROL = replace(SOTTOVOCE, name="sottovoce-control", control=True)
 
 METHODS: dict[str, Method] = {
-    method.name: method for method in (TS, FTS, FTS_SERVER, FTS_DE, DP_FTS, DP_FTS_DE, CONTROL)
+    method.name: method
+    for method in (
+        *(TS, FTS, FTS_SERVER, FTS_DE, DP_FTS, DP_FTS_DE, CONTROL),
+        *(SOTTOVOCE, SOTTOVOCE_CONTROL),
+    )
 }
 
 
@@ -107,8 +172,11 @@ def method_named(name: str) -> Method:
 def for_real_world(method: Method) -> Method:
     """The paper's settings for its real problems: P = 4, S = 22, M = 100, 1 − p_t = 1/t.
 
-    Those objectives have no noise, so no agent tries a point again.
+    Those objectives have no noise, so no agent tries a point again. A method that learns has
+    settings of its own, which are not the paper's.
     """
+    if method.hears == "learn":
+        return replace(method, repeats="replace")
     distributed = method.regions > 1
     mechanism = method.mechanism
     if mechanism is not None:

@@ -39,6 +39,11 @@ class History:
     mask: Array | None
     index: Array | None = None
 
+    def part(self, some: Array | slice) -> History:
+        """Of some of the agents, by mask or slice."""
+        parts = (self.points, self.values, self.mask, self.index)
+        return History(*(None if part is None else part[some] for part in parts))
+
 
 def starting_tries(space: Space) -> int:
     """How many uniforms `starting_points` needs for a point: one, unless snapping may move it.
@@ -100,8 +105,19 @@ def standardised(values: Array, mask: Array) -> Array:
     kept = xp.where(mask, values, xp.zeros_like(values))
     centre = xp.sum(kept, axis=-1, keepdims=True) / count
     apart = xp.where(mask, values - centre, xp.zeros_like(values))
-    spread = xp.sqrt(xp.sum(apart * apart, axis=-1, keepdims=True) / count)
-    return apart / xp.where(spread > 0, spread, xp.ones_like(spread))
+    return apart / spread_of(values, mask)[..., None]
+
+
+def spread_of(raw: Array, mask: Array) -> Array:
+    """The standard deviation of each agent's values, (B,), or 1 where they do not differ."""
+    xp = array_namespace(raw)
+    count = xp.sum(xp.astype(mask, raw.dtype), axis=-1)
+    count = xp.where(count > 0, count, xp.ones_like(count))
+    kept = xp.where(mask, raw, xp.zeros_like(raw))
+    centre = (xp.sum(kept, axis=-1) / count)[:, None]
+    apart = xp.where(mask, raw - centre, xp.zeros_like(raw))
+    spread = xp.sqrt(xp.sum(apart * apart, axis=-1) / count)
+    return xp.where(spread > 0, spread, xp.ones_like(spread))
 
 
 def due_fits(initial: int, every: int, fitted_at: int, told: int) -> range:

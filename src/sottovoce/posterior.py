@@ -218,19 +218,77 @@ def pathwise_draw(
     f0 = sqrt(σ²/F) Σ_j (a_j cos s_j·x + a'_j sin s_j·x); the correction at the data is exact.
     """
     xp = array_namespace(points, y)
-    F = frequencies.shape[-2]
-    s = kernel.scaled(frequencies)
+    path = _prior_path(kernel, frequencies, amplitudes, scale)
+    error = y - _along(path, points) - lifted(scale * kernel.noise**0.5, 1) * noise
+    v = xp.linalg.solve(_gram(kernel, points, mask), xp.where(mask, error, 0.0)[..., None])
+    return PathwiseDraw(*path, points, v[..., 0], kernel)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A common function, and the draws of how an agent's function leans on it."""
+
+    seen: Array  # (B, t), its values at the observations
+    normals: Array  # (B, 2), standard normals: of the factor on it, and of the level
+
+
+def pathwise_beside(
+    kernel: Kernel,
+    points: Array,
+    y: Array,
+    mask: Array,
+    beside: Beside,
+    draws: tuple[Array, Array, Array],
+    scale: float | Array = 1.0,
+) -> tuple[PathwiseDraw, Array]:
+    """A draw from the posterior of own part + factor · common function + level.
+
+    As `pathwise_draw`, with its frequencies, amplitudes and noise as `draws`; the factor's prior
+    variance is the kernel's trust, (B,), the level's is the mean square m of y, as in
+    `kernelfit.fit_beside`. Returns the own part and the factor, (B,); where the sum is largest
+    does not depend on the level.
+    """
+    xp = array_namespace(points, y)
+    frequencies, amplitudes, noise = draws
+    path = _prior_path(kernel, frequencies, amplitudes, scale)
+    y, common = xp.where(mask, y, 0.0), xp.where(mask, beside.seen, 0.0)
+    count = xp.sum(xp.astype(mask, y.dtype), axis=-1)
+    m = xp.vecdot(y, y) / xp.where(count > 0, count, 1.0)
+    trust, level = kernel.trust + xp.zeros_like(m), xp.where(m > 0, m, 1.0)
+    factor = scale * xp.sqrt(trust) * beside.normals[:, 0]
+    at_zero = scale * xp.sqrt(level) * beside.normals[:, 1]
+    error = y - _along(path, points) - lifted(scale * kernel.noise**0.5, 1) * noise
+    error = error - factor[:, None] * common - at_zero[:, None]
+    both = xp.logical_and(mask[:, :, None], mask[:, None, :])
+    gram = _gram(kernel, points, mask) + xp.where(both, level[:, None, None], 0.0)
+    gram = gram + trust[:, None, None] * common[:, :, None] * common[:, None, :]
+    v = xp.linalg.solve(gram, xp.where(mask, error, 0.0)[..., None])[..., 0]
+    return PathwiseDraw(*path, points, v, kernel), factor + trust * xp.vecdot(v, common)
+
+
+def _prior_path(
+    kernel: Kernel, frequencies: Array, amplitudes: Array, scale: float | Array
+) -> tuple[Array, Array, Array]:
+    """The frequencies, phases and amplitudes of the cosines that a prior draw is made of."""
+    xp = array_namespace(frequencies)
     a, b = amplitudes[..., 0], amplitudes[..., 1]
     # a cos θ + b sin θ = hypot(a, b) cos(θ − atan2(b, a)): one cosine in place of two
-    spread = lifted(scale * kernel.variance**0.5, 1) / F**0.5
-    c, phases = spread * xp.sqrt(a * a + b * b), -xp.atan2(b, a)
+    spread = lifted(scale * kernel.variance**0.5, 1) / frequencies.shape[-2] ** 0.5
+    return kernel.scaled(frequencies), -xp.atan2(b, a), spread * xp.sqrt(a * a + b * b)
+
+
+def _along(path: tuple[Array, Array, Array], points: Array) -> Array:
+    """A prior draw at points: (B, t, D) -> (B, t)."""
+    xp = array_namespace(points)
+    s, phases, c = path
     angle = xp.matmul(points, 0.5 * xp.matrix_transpose(s)) + 0.5 * phases[:, None, :]
-    seen = xp.matmul(cosine(angle, xp), c[..., None])[..., 0]
-    error = y - seen - lifted(scale * kernel.noise**0.5, 1) * noise
-    zero = xp.zeros_like(y)
+    return xp.matmul(cosine(angle, xp), c[..., None])[..., 0]
+
+
+def _gram(kernel: Kernel, points: Array, mask: Array) -> Array:
+    """k + λI at points, (B, t, t); only λ on the diagonal where there is no observation."""
+    xp = array_namespace(points)
     both = xp.logical_and(mask[:, :, None], mask[:, None, :])
-    gram = xp.where(both, covariance(kernel, points, points), zero[..., None])
-    eye = xp.eye(y.shape[-1], dtype=y.dtype, device=device(y))
-    gram = gram + lifted(kernel.noise, 2) * eye
-    v = xp.linalg.solve(gram, xp.where(mask, error, zero)[..., None])[..., 0]
-    return PathwiseDraw(s, phases, c, points, v, kernel)
+    eye = xp.eye(points.shape[-2], dtype=points.dtype, device=device(points))
+    near = xp.where(both, covariance(kernel, points, points), 0.0)
+    return near + lifted(kernel.noise, 2) * eye

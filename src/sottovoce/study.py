@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 from sottovoce.errors import check
 from sottovoce.features import Features, shared_features
 from sottovoce.methods import Method
+from sottovoce.pool import Common, Pool
+from sottovoce.privacy.release import noise_scale
 from sottovoce.regions import Regions, assigned, equal_boxes
 from sottovoce.space import Space
+from sottovoce.spread import spread_points
+
+_DESIGN = "sottovoce/design/v1"  # part of what the seed means
 
 
 @dataclass(frozen=True)
@@ -62,9 +67,35 @@ class Study:
     @cached_property
     def features(self) -> Features:
         """φ, the same for every agent."""
+        method, dims = self.method, self.space.dims
         return shared_features(
-            self.feature_seed, self.method.features, self.space.dims, self.method.lengthscale
+            self.feature_seed, method.features, dims, method.lengthscale, method.basis
         )
+
+    @cached_property
+    def dealt(self) -> NDArray[np.float64]:
+        """The points of the public design, (N, N_init, D): each agent's are a run of it."""
+        count = self.agents * self.method.initial
+        label = f"{_DESIGN}/{self.feature_seed}/{count}/{self.space.dims}".encode()
+        points = np.asarray(self.space.snap(spread_points(label, count, self.space.dims)))
+        return points.reshape(self.agents, self.method.initial, self.space.dims)
+
+    @cached_property
+    def pool(self) -> Pool:
+        """What the public design lets everybody learn from a broadcast."""
+        return Pool(self.dealt, self.features, self.method.common)
+
+    @property
+    def release_noise(self) -> float:
+        """The standard deviation of what a release adds to each number of the first round."""
+        mechanism = self.method.mechanism
+        if mechanism is None:
+            return 0.0
+        return noise_scale(self.weights(0), self.method.features, mechanism)
+
+    def learnt(self, vectors: NDArray[np.float64]) -> Common:
+        """What a broadcast (1, M) of sums says of the function that all have in common."""
+        return self.pool.learnt(np.asarray(vectors)[0], self.release_noise)
 
     @property
     def start(self) -> tuple[Regions, NDArray[np.int64]]:

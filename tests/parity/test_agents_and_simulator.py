@@ -21,7 +21,7 @@ from sottovoce.methods import METHODS, Method
 from sottovoce.moves import starting_tries
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
-from sottovoce.schedule import Speaking
+from sottovoce.schedule import Exploration, OwnBelief, Speaking
 from sottovoce.server import Server, aggregate
 from sottovoce.simulate import Draws, Outcome, simulate
 from sottovoce.simulate import engine as simulator
@@ -32,8 +32,8 @@ AGENTS, ROUNDS, INITIAL = 6, 5, 4
 DRAWS = Draws(seed=11, run=2)
 
 
-def close(one: NDArray[np.float64], two: NDArray[np.float64]) -> bool:
-    return bool(np.allclose(one, two, rtol=0.0, atol=1e-9))
+def close(one: NDArray[np.float64], two: NDArray[np.float64], within: float = 1e-9) -> bool:
+    return bool(np.allclose(one, two, rtol=0.0, atol=within))
 
 
 class Scripted:
@@ -46,8 +46,9 @@ class Scripted:
         self._starting, self._finite, self._normals = True, False, 0
         self.points = 0  # where each agent has a kernel of its own, and so a rank of its own
         self._message = self._belief = self._prior = self._shared = self._coin = draws.stream("")
-        self._repeat = draws.stream("")
+        self._repeat = self._common = self._beside = draws.stream("")
         self._speaking = False
+        self.features = 0  # of a method whose agents learn
 
     def begin_message(self, number: int) -> None:
         self._speaking = True
@@ -55,7 +56,7 @@ class Scripted:
 
     def begin_query(self, t: int, finite: bool) -> None:
         self._starting, self._speaking, self._finite, self._normals = False, False, finite, 0
-        for name in ("belief", "prior", "shared", "coin", "repeat"):
+        for name in ("belief", "prior", "shared", "coin", "repeat", "common", "beside"):
             setattr(self, f"_{name}", self._draws.stream(name, t))
 
     def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
@@ -63,6 +64,11 @@ class Scripted:
         stream = self._belief
         if self._speaking:
             stream = self._message
+        elif shape == (1, 2):
+            stream = self._beside
+        elif shape == (1, self.features) and self._normals == 1:
+            stream = self._common
+            self._normals = 0  # candidates follow from the stream of what is shared
         elif self._finite and self._normals == 2:
             stream = self._prior
             if self.points:
@@ -108,6 +114,7 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
         agent._random = script  # type: ignore[assignment]
         if space.finite and problem.setting.belief.kernel is None:
             script.points = len(space.points())
+        script.features = method.features if method.hears == "learn" else 0
     server = (
         None if method.exchange == "none" else Server.simulation(study, draws.seed_for("server"))
     )
@@ -132,7 +139,8 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
             for agent, script in zip(agents, scripts, strict=True):
                 script.begin_message(t - 1)
                 sent.append(Message.from_bytes(agent.message(t - 1).to_bytes()))
-                server.submit(sent[-1])
+                if np.any(sent[-1].vector):  # of an agent that has nothing to say, silence
+                    server.submit(sent[-1])
             heard = Broadcast.from_bytes(server.close_round().to_bytes())
             played.vectors[t - 1] = np.stack([message.vector for message in sent])
             played.broadcasts[t - 1] = heard.vectors
@@ -163,7 +171,11 @@ def at_once(
 
 
 def agree(
-    method: Method, problem: Problem, monkeypatch: pytest.MonkeyPatch, rounds: int = ROUNDS
+    method: Method,
+    problem: Problem,
+    monkeypatch: pytest.MonkeyPatch,
+    rounds: int = ROUNDS,
+    within: float = 1e-9,
 ) -> Outcome:
     study = Study(problem.setting.space, method, AGENTS, rounds)
     outcome, vectors = at_once(study, problem, DRAWS, monkeypatch)
@@ -174,8 +186,8 @@ def agree(
         known = INITIAL + number + 1
         assert close(vectors[number], sent), f"vectors of round {number}"
         assert close(outcome.broadcasts[number], played.broadcasts[number])
-        assert close(outcome.points[:, :known], played.points[:, :known])
-    assert close(outcome.points, played.points)
+        assert close(outcome.points[:, :known], played.points[:, :known], within)
+    assert close(outcome.points, played.points, within)
     assert outcome.events == played.events
     return outcome
 
@@ -185,7 +197,11 @@ def small(name: str, **changes: Any) -> Method:
 
 
 @pytest.mark.parametrize(
-    "name", ["ts", "fts", "fts-server", "fts-de", "dp-fts", "dp-fts-de", "control"]
+    "name",
+    [
+        *("ts", "fts", "fts-server", "fts-de", "dp-fts", "dp-fts-de", "control"),
+        *("sottovoce", "sottovoce-control"),
+    ],
 )
 def test_agents_and_a_server_do_what_the_simulator_does_on_the_synthetic_problem(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -248,45 +264,62 @@ FIXED = Belief(Kernel(0.3, 1.0, 0.01))
 RAW = Belief(Kernel(3.0, 1.0, 1e-4), standardise=False)
 
 
-@pytest.mark.parametrize("name", ["ts", "fts", "fts-de", "dp-fts-de", "control"])
+@pytest.mark.parametrize("name", ["ts", "fts", "fts-de", "dp-fts-de", "control", "sottovoce"])
 @pytest.mark.parametrize("space", [PLANE, MIXED], ids=["plane", "mixed"])
 def test_agents_and_a_server_do_what_the_simulator_does_on_a_continuous_problem(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     regions = 2 if METHODS[name].regions > 1 else 1
-    method = small(name, features=25, lengthscale=0.3, regions=regions)
+    method = small(name, features=24, lengthscale=0.3, regions=regions)
     agree(method, WaveProblem(space, FIXED), monkeypatch)
 
 
-@pytest.mark.parametrize("name", ["ts", "fts-de"])
+@pytest.mark.parametrize("name", ["ts", "fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [PLANE, LIST], ids=["plane", "list"])
 def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = small(name, features=25, lengthscale=0.3)
+    method = small(name, features=24, lengthscale=0.3)
     agree(method, WaveProblem(space, Belief(refit=2)), monkeypatch)
 
 
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("name", ["ts", "sottovoce"])
+@pytest.mark.parametrize("belief", [FIXED, Belief(refit=2)], ids=["fixed", "fitted"])
+@pytest.mark.parametrize("space", [PLANE, LIST], ids=["plane", "list"])
+def test_they_agree_when_they_explore_more_widely(
+    space: Space, belief: Belief, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # p_t = 0, so that agents that learn search beside the common function, or follow it
+    method = small(name, features=24, lengthscale=0.3, own_belief=OwnBelief("constant", 0.0))
+    wide = replace(method, exploration=Exploration("theorem", norm=9.0))
+    far = agree(wide, WaveProblem(space, belief), monkeypatch)
+    near = agree(method, WaveProblem(space, belief), monkeypatch)
+    assert not np.allclose(far.points, near.points)
+
+
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("belief", [FIXED, Belief(refit=2), RAW], ids=["fixed", "fitted", "raw"])
 @pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
 def test_they_agree_when_trials_fail(
     space: Space, belief: Belief, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    method = small(name, features=25, lengthscale=0.3)
-    outcome = agree(method, WaveProblem(space, belief, "pitted"), monkeypatch)
+    method = small(name, features=24, lengthscale=0.3)
+    # this raw belief is so far off that draws are sums of numbers a thousand times their size:
+    # their rounding, which differs between one agent and a batch, moves the top by about 1e-7
+    within = 1e-5 if belief is RAW and name == "sottovoce" else 1e-9
+    outcome = agree(method, WaveProblem(space, belief, "pitted"), monkeypatch, within=within)
     failed = np.isnan(outcome.observed)
     assert np.all(failed[1])
     assert 0 < failed[2:].sum() < failed[2:].size
 
 
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
 def test_they_agree_when_points_tried_before_are_replaced(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = WaveProblem(space, RAW, "slope")
-    method = small(name, features=25, lengthscale=0.3)
+    method = small(name, features=24, lengthscale=0.3)
     again = agree(method, problem, monkeypatch, rounds=9)
     never = agree(replace(method, repeats="replace"), problem, monkeypatch, rounds=9)
     counts = [

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
 from sottovoce.features import (
     BLOCK,
+    Basis,
     Features,
     cosine,
     cosine_and_sine,
@@ -106,6 +108,49 @@ def test_arguments_out_of_range_are_refused(
 ) -> None:
     with pytest.raises(InvalidInput, match="must be"):
         shared_features(seed, count, dims, lengthscale)
+
+
+# spread evenly
+
+
+def test_the_public_seed_gives_these_spread_features_for_ever() -> None:
+    features = shared_features(7, 16, 2, 0.4, "spread")
+    s = [[3.8480929156943398, -2.7959087841989887], [-1.9113692592972233, -2.930132084974982]]
+    np.testing.assert_allclose(features.frequencies[[0, 7]], s, rtol=1e-11)
+    np.testing.assert_array_equal(features.frequencies[8:], features.frequencies[:8])
+    np.testing.assert_array_equal(features.phases, np.repeat([0.0, -np.pi / 2], 8))
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+@pytest.mark.parametrize("count", [16, 50])
+def test_spread_features_are_nearer_to_the_kernel_than_as_many_random_ones(
+    dims: int, count: int
+) -> None:
+    def error(basis: Basis, seed: int) -> float:
+        x = np.random.default_rng(seed).random((40, dims))
+        phi = shared_features(seed, count, dims, 0.4, basis)(x)
+        return float(np.sqrt(np.mean((phi @ phi.T - covariance(Kernel(0.4), x, x)) ** 2)))
+
+    spread, random = (np.mean([error(b, seed) for seed in range(15)]) for b in ("spread", "random"))
+    assert spread < 0.85 * random
+
+
+def test_spread_features_have_unit_norm_before_any_scaling_and_know_only_differences() -> None:
+    features = shared_features(2, 20, 3, 0.3, "spread")
+    x = np.random.default_rng(0).random((50, 3))
+    raw = np.sqrt(2 / 20) * np.cos(x @ features.frequencies.T + features.phases)
+    np.testing.assert_allclose(np.linalg.norm(raw, axis=-1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(features(x), raw, atol=1e-14)
+    near = np.vecdot(features(x), features(x + np.array([0.1, -0.2, 0.05])))
+    np.testing.assert_allclose(near, near[0], rtol=0, atol=1e-13)
+
+
+def test_spread_features_come_in_pairs_and_a_basis_must_be_known() -> None:
+    with pytest.raises(InvalidInput, match="come in pairs: M must be even, got M=15"):
+        shared_features(0, 15, 2, 0.4, "spread")
+    unknown: Any = "fourier"
+    with pytest.raises(InvalidInput, match=r"basis must be one of .*got basis='fourier'"):
+        shared_features(0, 16, 2, 0.4, unknown)
 
 
 @pytest.mark.parametrize("count", [1, BLOCK - 1, BLOCK, 3 * BLOCK + 7])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sottovoce.belief import kernel_from_list, kernel_to_list
 from sottovoce.errors import InvalidInput
 from sottovoce.kernel import Kernel, covariance
 
@@ -44,3 +45,47 @@ def test_a_number_that_is_not_finite_and_positive_is_refused(name: str, bad: flo
     values = {"lengthscale": 1.0, name: bad}
     with pytest.raises(InvalidInput, match=f"{name} must be finite and above 0, got {name}="):
         Kernel(**values)
+
+
+# trust
+
+
+@pytest.mark.parametrize("bad", [-1e-9, float("nan"), float("inf")])
+def test_a_trust_that_is_not_finite_and_at_least_zero_is_refused(bad: float) -> None:
+    with pytest.raises(InvalidInput, match="trust must be finite and at least 0, got trust="):
+        Kernel(0.3, trust=bad)
+
+
+def test_a_kernel_trusts_nothing_unless_told() -> None:
+    assert Kernel(0.3).trust == 0.0
+    assert Kernel(0.3, 2.0, 0.1, 0.5).parts == (0.3, 2.0, 0.1, 0.5)
+
+
+def test_some_of_a_batch_keep_their_trust() -> None:
+    length, trust = np.array([0.1, 0.2, 0.3]), np.array([0.5, 0.0, 2.0])
+    batch = Kernel(length, 1.5, np.array([0.1, 0.2, 0.3]), trust)
+    some = batch.part(np.array([True, False, True]))
+    np.testing.assert_array_equal(some.lengthscale, [0.1, 0.3])
+    np.testing.assert_array_equal(some.trust, [0.5, 2.0])
+    assert some.variance == 1.5
+    assert batch.one(2) == Kernel(0.3, 1.5, 0.3, 2.0)
+    assert batch.one(1).trust == 0.0
+
+
+def test_trust_is_no_part_of_the_covariance() -> None:
+    x = np.random.default_rng(4).random((5, 2))
+    with_trust = covariance(Kernel(0.3, 2.0, trust=3.0), x, x)
+    np.testing.assert_array_equal(with_trust, covariance(Kernel(0.3, 2.0), x, x))
+
+
+def test_a_written_kernel_comes_back_with_its_trust() -> None:
+    batch = Kernel(np.array([0.1]), np.array([1.0]), np.array([0.2]), np.array([0.7]))
+    for kernel in (Kernel(0.3, 2.0, 0.1, 0.5), Kernel(0.3)):
+        assert kernel_from_list(kernel_to_list(kernel)) == kernel
+    np.testing.assert_array_equal(kernel_from_list(kernel_to_list(batch)).trust, [0.7])
+
+
+@pytest.mark.parametrize("parts", [[0.1, 1.0, 0.2], [0.1, 1.0, 0.2, -0.5], [0.1, 0.0, 0.2, 0.5]])
+def test_a_kernel_written_without_a_trust_or_with_a_bad_one_is_refused(parts: list[float]) -> None:
+    with pytest.raises(InvalidInput, match="a kernel has 3 sizes above 0, and a trust"):
+        kernel_from_list(parts)

@@ -14,6 +14,8 @@ from sottovoce.methods import (
     FTS,
     FTS_DE,
     METHODS,
+    SOTTOVOCE,
+    SOTTOVOCE_CONTROL,
     TS,
     Method,
     for_real_world,
@@ -21,7 +23,7 @@ from sottovoce.methods import (
 )
 from sottovoce.privacy.release import Mechanism
 from sottovoce.regions import REAL_WORLD
-from sottovoce.schedule import OwnBelief
+from sottovoce.schedule import OwnBelief, Speaking
 
 
 def test_the_methods_have_these_names() -> None:
@@ -33,6 +35,8 @@ def test_the_methods_have_these_names() -> None:
         "dp-fts",
         "dp-fts-de",
         "control",
+        "sottovoce",
+        "sottovoce-control",
     ]
     assert all(METHODS[name].name == name for name in METHODS)
     assert all(method_named(name) is METHODS[name] for name in METHODS)
@@ -59,7 +63,7 @@ def test_a_method_cannot_be_changed() -> None:
 
 def test_only_the_protected_methods_are_private() -> None:
     private = {name for name, method in METHODS.items() if method.private}
-    assert private == {"dp-fts", "dp-fts-de", "control"}
+    assert private == {"dp-fts", "dp-fts-de", "control", "sottovoce", "sottovoce-control"}
     assert not dataclasses.replace(DP_FTS, mechanism=Mechanism(noise=0.0)).private
 
 
@@ -68,9 +72,12 @@ def test_the_synthetic_settings_are_the_papers() -> None:
     assert DP_FTS.mechanism is not None
     assert DP_FTS.mechanism.clip == 8.0
     assert (DP_FTS_DE.regions, FTS_DE.regions, DP_FTS.regions, FTS.regions) == (2, 2, 1, 1)
-    assert all(m.features == 50 and m.initial == 10 for m in METHODS.values())
-    assert all(m.lengthscale == 0.03 and m.regularisation == 0.01 for m in METHODS.values())
-    assert all(m.own_belief == OwnBelief("root") for m in METHODS.values())
+    for method in METHODS.values():
+        if method.hears == "follow":  # a method that learns is not the paper's
+            assert (method.features, method.initial) == (50, 10)
+            assert (method.lengthscale, method.regularisation) == (0.03, 0.01)
+            assert method.own_belief == OwnBelief("root")
+            assert (method.says, method.dealt, method.basis) == ("draw", False, "random")
 
 
 def test_noisy_trials_may_be_repeated() -> None:
@@ -91,6 +98,23 @@ def test_who_hears_whom_is_as_named() -> None:
 
 def test_the_control_differs_from_its_method_in_name_and_broadcast_alone() -> None:
     assert dataclasses.replace(CONTROL, name="dp-fts-de", control=False) == DP_FTS_DE
+    twin = dataclasses.replace(SOTTOVOCE_CONTROL, name="sottovoce", control=False)
+    assert twin == SOTTOVOCE
+
+
+def test_a_method_that_learns_speaks_once_with_everybody_in_the_sum() -> None:
+    assert SOTTOVOCE.mechanism is not None
+    assert SOTTOVOCE.mechanism.participation == 1.0
+    assert SOTTOVOCE.speaking.count(100) == 1
+    assert (SOTTOVOCE.says, SOTTOVOCE.hears, SOTTOVOCE.basis) == ("sums", "learn", "spread")
+    assert SOTTOVOCE.dealt
+
+
+def test_what_was_followed_is_forgotten_after_the_last_release_and_what_was_learnt_is_not() -> None:
+    briefly = dataclasses.replace(DP_FTS, speaking=Speaking(last=2))
+    assert [briefly.forgets(t) for t in range(5)] == [False, False, False, True, True]
+    assert not any(SOTTOVOCE.forgets(t) for t in range(5))
+    assert not any(DP_FTS.forgets(t) for t in range(5))
 
 
 def test_the_real_world_settings_are_the_papers() -> None:
@@ -108,12 +132,23 @@ def test_the_real_world_settings_are_the_papers() -> None:
     assert (alone.exchange, alone.mechanism, alone.regions) == ("none", None, 1)
 
 
+def test_of_a_method_that_learns_a_real_problem_changes_only_what_it_does_with_repeats() -> None:
+    real = for_real_world(SOTTOVOCE)
+    assert real.repeats == "replace"
+    assert dataclasses.replace(real, repeats="allow") == SOTTOVOCE
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"name": ""},
         {"exchange": "radio"},
         {"repeats": "never"},
+        {"says": "nothing"},
+        {"hears": "nobody"},
+        {"basis": "fourier"},
+        {"common": 0.0},
+        {"common": math.inf},
         {"regions": 0},
         {"features": 0},
         {"initial": 0},
@@ -131,6 +166,45 @@ def test_the_real_world_settings_are_the_papers() -> None:
 def test_bad_values_are_refused_at_once(changes: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         Method(**{"name": "mine", **changes})
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"says": "draw"}, "to learn, agents must say sums, in one region, got says='draw'"),
+        ({"says": "mean"}, "to learn, agents must say sums, in one region, got says='mean'"),
+        ({"regions": 2}, "to learn, agents must say sums, in one region"),
+        ({"hears": "follow"}, "sums need a dealt start, and agents that learn"),
+        ({"dealt": False}, "sums need a dealt start, and agents that learn, got dealt=False"),
+        ({"exchange": "peer", "mechanism": None}, "sums need a server to add them"),
+        ({"speaking": Speaking()}, "sums are said once: speaking must end with round 0"),
+        ({"speaking": Speaking(last=1)}, "sums are said once.*got last=1"),
+        ({"features": 15}, "come in pairs: features must be even, got features=15"),
+        ({"features": 0}, "features must be a whole number above 0"),
+        ({"features": 16.0}, "features must be a whole number above 0"),
+        ({"common": -1.0}, "common must be finite and above 0, got common=-1.0"),
+    ],
+)
+def test_a_method_that_learns_keeps_to_the_rules(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        dataclasses.replace(SOTTOVOCE, **changes)
+
+
+@pytest.mark.parametrize(("t", "alone"), [(1, 0.0), (4, 0.5), (16, 0.75), (100, 0.9)])
+def test_who_learns_divides_what_is_left_of_a_coin_in_two(t: int, alone: float) -> None:
+    own, near = SOTTOVOCE.shares(t)
+    assert own == pytest.approx(alone)
+    assert near - own == pytest.approx(1.0 - near)
+    assert SOTTOVOCE_CONTROL.shares(t) == (own, near)
+
+
+@pytest.mark.parametrize("method", [TS, FTS, DP_FTS, DP_FTS_DE])
+def test_who_follows_has_only_two_ways(method: Method) -> None:
+    assert [method.shares(t) for t in (1, 4)] == [(0.0, 0.0), (0.5, 0.5)]
+
+
+def test_random_features_need_not_come_in_pairs() -> None:
+    assert dataclasses.replace(SOTTOVOCE, basis="random", features=15).features == 15
 
 
 @pytest.mark.parametrize("exchange", ["none", "peer"])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sottovoce.belief import Belief
 from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.kernel import Kernel
-from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, TS, Method
+from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
 from sottovoce.place import place_named
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
@@ -22,6 +22,7 @@ from sottovoce.problems.synthetic import SPACE as GRID
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.schedule import OwnBelief, Speaking
 from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.simulate.listed import Listed
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
 
@@ -109,7 +110,7 @@ class SlopeProblem(HillProblem):
 
 
 def small(method: Method, **changes: Any) -> Method:
-    return replace(method, **{"initial": 3, "features": 15, "lengthscale": 0.2, **changes})
+    return replace(method, **{"initial": 3, "features": 16, "lengthscale": 0.2, **changes})
 
 
 def run(
@@ -225,18 +226,23 @@ def test_each_method_records_what_its_releases_spend() -> None:
         "dp-fts": SubsampledGaussian(1.0, 0.25, AGENTS),
         "dp-fts-de": SubsampledGaussian(1.0, 0.25, AGENTS),
         "control": DataFree(),
+        "sottovoce": SubsampledGaussian(2.0, 1.0, AGENTS),
+        "sottovoce-control": DataFree(),
     }
+    assert {*wanted, "ts"} == set(METHODS)
     for name, event in wanted.items():
         outcome = run(small(METHODS[name]))
-        assert outcome.events == [event] * ROUNDS
+        spoken = [r for r in range(ROUNDS) if METHODS[name].speaking.speaks(r)]
+        assert outcome.events == [event] * len(spoken)
         rows = AGENTS if name == "fts" else METHODS[name].regions
-        assert all(v.shape == (rows, 15) for v in outcome.broadcasts.values())
-        assert list(outcome.broadcasts) == list(range(ROUNDS))
+        assert all(v.shape == (rows, 16) for v in outcome.broadcasts.values())
+        assert list(outcome.broadcasts) == spoken
 
 
 def test_only_protected_methods_are_diagnosed() -> None:
-    for name in METHODS:
-        count = ROUNDS if name in ("dp-fts", "dp-fts-de") else 0
+    for name, method in METHODS.items():
+        protected = method.private and not method.control
+        count = method.speaking.count(ROUNDS) if protected else 0
         assert len(run(small(METHODS[name])).diagnostics) == count
 
 
@@ -373,7 +379,7 @@ def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
 
 
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
-@pytest.mark.parametrize("name", ["ts", "dp-fts-de"])
+@pytest.mark.parametrize("name", ["ts", "dp-fts-de", "sottovoce"])
 def test_failures_do_not_depend_on_how_many_agents_are_simulated_at_a_time(
     space: Space, name: str
 ) -> None:
@@ -424,7 +430,7 @@ def new_points(outcome: Outcome) -> NDArray[np.bool_]:
     )
 
 
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
 def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, name: str) -> None:
     problem = SlopeProblem(space, Belief(Kernel(3.0, 1.0, 1e-4), standardise=False))
@@ -499,7 +505,7 @@ def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
 
 
 @pytest.mark.parametrize("belief", BELIEFS)
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de"])
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [GRID, MIXED, LIST], ids=["grid", "mixed", "list"])
 def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
     space: Space, name: str, belief: str
@@ -566,3 +572,44 @@ def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[torch\]'"):
         place_named("cuda")
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", [LIST, MIXED], ids=["list", "mixed"])
+def test_agents_that_have_learnt_but_trust_only_themselves_do_as_those_alone(
+    space: Space, belief: str
+) -> None:
+    ignore: dict[str, Any] = {"own_belief": OwnBelief("constant", 1.0), "initial": 3, "dealt": True}
+    found = [
+        simulate(
+            Study(space, replace(method, **ignore), AGENTS, ROUNDS),
+            HillProblem(space, BELIEFS[belief]),
+            Draws(0, 0),
+        ).points
+        for method in (SOTTOVOCE, TS)
+    ]
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_agents_that_have_learnt_take_each_way_in_its_share(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counts: dict[str, list[int]] = {"_from_own_belief": [], "_beside": [], "_from_broadcast": []}
+
+    def counted(name: str) -> Any:
+        real = getattr(Listed, name)
+
+        def move(self: Listed, t: int, *rest: Any) -> Any:
+            counts[name].append(int(np.sum(rest[-1])))  # whom it concerns comes last
+            return real(self, t, *rest)
+
+        return move
+
+    for name in counts:
+        monkeypatch.setattr(Listed, name, counted(name))
+    method = replace(SOTTOVOCE, initial=3, own_belief=OwnBelief("constant", 0.5))
+    study, agents = Study(LIST, method, 600, 3), 600
+    simulate(study, HillProblem(LIST, BELIEFS["fixed"]), Draws(0, 0))
+    for name, share in (("_from_own_belief", 0.5), ("_beside", 0.25), ("_from_broadcast", 0.25)):
+        assert sum(counts[name]) / (3 * agents) == pytest.approx(share, abs=0.06)
+    assert sum(sum(each) for each in counts.values()) == 3 * agents

@@ -85,6 +85,14 @@ OTHER_METHODS: dict[str, dict[str, Any]] = {
     "features": {"features": 51},
     "lengthscale": {"lengthscale": 0.031},
     "repeats": {"repeats": "replace"},
+    "says": {"says": "mean"},
+    "hears": {
+        **{"says": "sums", "hears": "learn", "dealt": True, "regions": 1},
+        "speaking": Speaking(last=0),
+    },
+    "dealt": {"dealt": True},
+    "basis": {"basis": "spread"},
+    "common": {"common": 0.5},
     "regularisation": {"regularisation": 0.02},
     "initial": {"initial": 11},
 }

@@ -5,10 +5,10 @@ Symbols: n agents of the group, t observations, D dimensions, M features.
 
 from __future__ import annotations
 
-from sottovoce import moves
-from sottovoce.agent import CANDIDATES, FREQUENCIES
+from sottovoce import beside, moves, posterior
 from sottovoce.arrays import Array
 from sottovoce.regions import Regions
+from sottovoce.searcher import CANDIDATES, FREQUENCIES
 from sottovoce.simulate.draws import Stream
 from sottovoce.simulate.groups import Group
 
@@ -17,16 +17,24 @@ class Cube(Group):
     """Agents on a space with a continuous parameter, or with too many points to list."""
 
     def start(self) -> Array:
-        """N_init uniform points for each agent, from its own region or from everywhere."""
+        """N_init points for each agent: dealt, or uniform in its own region or everywhere."""
         space, (regions, boxes) = self.study.space, self.study.start
+        if self.study.method.dealt:
+            return self.place.array(self.study.dealt[self.who])
         u = self._start_uniforms()
         return self.place.array(moves.starting_points(space, regions, boxes[self.who], u))
 
     def messages(self, round_number: int) -> Array:
         """Each agent's vector for a round, (n, M)."""
         method, told = self.study.method, self.crowd.told
+        if method.says == "sums":
+            first = self.crowd.observed[self.who, : method.initial]
+            rows = self.study.features(self._points(method.initial))
+            return beside.sums(rows, first)
         values, mask = self._seen(told)
         rows = moves.known_rows(self.study.features(self._points(told)), mask)
+        if method.says == "mean":
+            return posterior.mean(rows, values, method.regularisation)
         prior, noise = self._message_draws(round_number)
         return moves.message(rows, values, method.regularisation, prior, noise)
 
@@ -39,6 +47,16 @@ class Cube(Group):
         kernels, everywhere = self._current_kernel().part(own), Regions((1,) * space.dims)
         scale = self.study.method.exploration(t, space.dims)
         return space.snap(moves.own_place(kernels, some, draws, everywhere, scale))
+
+    def _beside(self, t: int, heard: beside.Heard, some: Array) -> Array:
+        noise, frequencies, amplitudes, candidates = self._deal("belief", t, self._path_draws)
+        draws = moves.PathDraws(frequencies[some], amplitudes[some], noise[some], candidates[some])
+        values, mask = moves.modelled(self.crowd.observed[self.who, : self.crowd.told], True)
+        history = moves.History(self._points(self.crowd.told)[some], values[some], mask[some])
+        kernels, normals = self._current_beside(heard).part(some), self._beside_draws(t)[some]
+        scale = self.study.method.exploration(t, self.study.space.dims)
+        place = beside.place(kernels, history, draws, heard, normals, scale)
+        return self.study.space.snap(place)
 
     def _path_draws(self, random: Stream, n: int) -> tuple[Array, ...]:
         dims = self.study.space.dims

@@ -97,7 +97,7 @@ def simulate(
     for t in range(1, study.rounds + 1):
         if study.method.exchange != "none" and speaking.speaks(t - 1):
             _speak(run, t - 1)
-        heard = None if speaking.over(t - 1) else run.broadcast
+        heard = None if study.method.forgets(t - 1) else run.broadcast
         _observe(run, [part.next(t, heard)[:, None] for part in run.groups])
         if watcher is not None:
             watcher(t, run.events)

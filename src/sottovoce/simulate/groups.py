@@ -16,13 +16,14 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce import moves
-from sottovoce.agent import CANDIDATES
+from sottovoce import beside, moves
 from sottovoce.arrays import Array
 from sottovoce.belief import Belief
 from sottovoce.kernel import Kernel
 from sottovoce.kernelfit import fit
 from sottovoce.place import Place
+from sottovoce.pool import Common
+from sottovoce.searcher import CANDIDATES
 from sottovoce.simulate.draws import Dealer, Recipe, Stream
 from sottovoce.study import Study
 
@@ -39,6 +40,13 @@ class Crowd:
     observed: Array  # (N, L), NaN where a trial failed
     told: int = 0
     failed: bool = False  # whether any trial of anybody did
+    _learnt: Common | None = None
+
+    def common(self, broadcast: Array) -> Common:
+        """What the first broadcast of sums says; all agents work out the same."""
+        if self._learnt is None:
+            self._learnt = self.study.learnt(self.place.numpy(broadcast))
+        return self._learnt
 
 
 class Group(ABC):
@@ -49,6 +57,8 @@ class Group(ABC):
         self.place, self.xp, self.study = crowd.place, crowd.place.xp, crowd.study
         self._kernel: Kernel | None = None  # the fitted ones
         self._fitted_at = 0
+        self._beside_kernel: Kernel | None = None  # those fitted beside the common function
+        self._beside_at = 0
 
     @abstractmethod
     def start(self) -> Array:
@@ -74,6 +84,10 @@ class Group(ABC):
         """
 
     @abstractmethod
+    def _beside(self, t: int, heard: beside.Heard, some: Array) -> Array:
+        """The next queries of those that the mask (n,) names, by draws beside what is common."""
+
+    @abstractmethod
     def _anywhere(self, t: int, some: Array) -> Array:
         """Random queries for those that the mask (n,) names, in place of query t."""
 
@@ -92,16 +106,31 @@ class Group(ABC):
         if broadcast is None:
             return self._from_own_belief(t, everyone)
         (coins,) = self._deal("coin", t, lambda random, n: (random.random(n),))
-        own = coins <= self.study.method.own_belief(t)
+        own, near = self.study.method.shares(t)
+        alone, follow = coins <= own, coins > near
         chosen = self.xp.empty_like(self.crowd.places[self.who, 0])
-        if bool(self.xp.any(own)):
-            chosen[own] = self._from_own_belief(t, own)
-        if not bool(self.xp.all(own)):
-            chosen[~own] = self._from_broadcast(t, self._heard(t, broadcast), ~own)
+        if bool(self.xp.any(alone)):
+            chosen[alone] = self._from_own_belief(t, alone)
+        if bool(self.xp.any(follow)):
+            chosen[follow] = self._from_broadcast(t, self._heard(t, broadcast), follow)
+        rest = ~(alone | follow)
+        if bool(self.xp.any(rest)):
+            weights = self.place.array(self.crowd.common(broadcast).mean)
+            heard = beside.Heard(self.study.features, weights)
+            chosen[rest] = self._beside(t, heard, rest)
         return chosen
 
     def _heard(self, t: int, broadcast: Array) -> Array:
-        """What each hears: one (1, P, M) for all, or for each the vector of one peer (n, 1, M)."""
+        """What each hears: one (1, P, M) for all, or for each a vector of its own, (n, 1, M).
+
+        That is the vector of one peer, or a draw of the common function.
+        """
+        if self.study.method.hears == "learn":
+            count = self.study.method.features
+            (z,) = self._deal("common", t, lambda random, n: (random.standard_normal((n, count)),))
+            return self.place.array(self.crowd.common(broadcast).drawn(self.place.numpy(z)))[
+                :, None
+            ]
         if self.study.method.exchange != "peer":
             return broadcast[None]
         (other,) = self._deal("shared", t, self._shared_draws)[:1]
@@ -151,3 +180,18 @@ class Group(ABC):
             self._kernel = fit(self._points(count), *self._seen(count), self._kernel)
             self._fitted_at = count
         return cast(Kernel, self._kernel)
+
+    def _current_beside(self, heard: beside.Heard) -> Kernel:
+        """Each agent's kernel and trust beside the common function, brought up to date."""
+        belief, initial = self.crowd.belief, self.study.method.initial
+        for count in moves.due_fits(initial, belief.refit, self._beside_at, self.crowd.told):
+            points, raw = self._points(count), self.crowd.observed[self.who, :count]
+            start, known = self._beside_kernel, belief.kernel
+            self._beside_kernel = beside.fitted(points, raw, heard, start, known)
+            self._beside_at = count
+        return cast(Kernel, self._beside_kernel)
+
+    def _beside_draws(self, t: int) -> Array:
+        """For the factor on the common function and the level, (n, 2)."""
+        (z,) = self._deal("beside", t, lambda random, n: (random.standard_normal((n, 2)),))
+        return z

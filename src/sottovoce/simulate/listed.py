@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import cast
 
 import numpy as np
 
-from sottovoce import moves
+from sottovoce import beside, moves
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.kernel import Kernel, covariance
 from sottovoce.place import Place
-from sottovoce.posterior import exact_features, next_root_row
+from sottovoce.posterior import exact_features, mean, next_root_row
 from sottovoce.simulate.groups import Crowd, Group
 from sottovoce.study import Study
 
@@ -76,8 +77,10 @@ class Listed(Group):
         self._own_roots = Roots(self.place, self.size, length, noise)
 
     def start(self) -> Array:
-        """N_init uniform rows for each agent, from its own region or from everywhere."""
+        """N_init rows for each agent: dealt, or uniform in its own region or everywhere."""
         space, (regions, boxes) = self.study.space, self.study.start
+        if self.study.method.dealt:
+            return self.place.array(space.index(self.study.dealt[self.who]))
         u = self._start_uniforms()
         return self.place.array(moves.starting_rows(space, regions, boxes[self.who], u))
 
@@ -86,6 +89,11 @@ class Listed(Group):
         method, told = self.study.method, self.crowd.told
         history = self._history()
         rows = moves.masked_rows(self._ground.shared, history)
+        if method.says == "sums":
+            first = self.crowd.observed[self.who, : method.initial]
+            return beside.sums(rows[:, : method.initial], first)
+        if method.says == "mean":
+            return mean(rows, history.values, method.regularisation)
         root = self._shared_roots.upto(
             told, lambda k: self.xp.matmul(rows[:, : k + 1], rows[:, k, :, None])[..., 0]
         )
@@ -106,6 +114,31 @@ class Listed(Group):
             return moves.own_point(exact, kernel, history, prior, noise, scale, root)
         some = self._history(own)
         return moves.own_point(exact, kernel, some, prior[own], noise[own], scale, root[own])
+
+    def _beside(self, t: int, heard: beside.Heard, some: Array) -> Array:
+        kernel, told, ground = self._current_beside(heard), self.crowd.told, self._ground
+        common = self.xp.matmul(ground.shared, heard.weights)
+        count = ground.points.shape[0] if ground.exact is None else ground.exact.shape[1]
+        (noise,) = self._deal("belief", t, lambda random, n: (random.standard_normal((n, told)),))
+        (prior,) = self._deal("prior", t, lambda random, n: (random.standard_normal((n, count)),))
+        scale = self.study.method.exploration(t, self.study.space.dims)
+        normals, raw = self._beside_draws(t), self.crowd.observed[self.who, :told]
+        values, mask = moves.modelled(raw, True)
+        history = moves.History(None, values, mask, self._index(told))
+        if ground.exact is not None:
+            table = ground.exact / float(cast(Kernel, self.crowd.belief.kernel).variance) ** 0.5
+            draws = (prior[some], noise[some], normals[some])
+            part = history.part(some)
+            return beside.point(table, common, kernel.part(some), part, draws, scale)
+        best, points = [], self.study.space.points()
+        for k in self.xp.nonzero(some)[0]:  # each has a kernel, hence exact features, of its own
+            mine = slice(int(k), int(k) + 1)
+            unit = Kernel(float(kernel.part(int(k)).lengthscale), 1.0)
+            table = self.place.array(exact_features(unit, points))
+            draws = (prior[mine, : table.shape[1]], noise[mine], normals[mine])
+            part = history.part(mine)
+            best.append(beside.point(table, common, kernel.part(mine), part, draws, scale))
+        return self.xp.concat(best)
 
     def _by_fitted_kernels(self, t: int, own: Array) -> Array:
         """One agent after the other: each has a kernel, hence exact features, of its own."""

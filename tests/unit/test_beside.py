@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce import beside
+from sottovoce.features import shared_features
+from sottovoce.kernel import Kernel, covariance
+from sottovoce.moves import History, PathDraws
+from sottovoce.posterior import exact_features
+from sottovoce.space import Float, Integer, Space
+
+Floats = NDArray[Any]
+M = 16
+FEATURES = shared_features(5, M, 2, 0.4, "spread")
+SPACE = Space([Float("x", 0.0, 1.0, steps=8), Integer("n", 1, 5)])
+AGENTS, T = 4, 6
+
+
+def seen(seed: int) -> tuple[Floats, Floats]:
+    """Points (B, t, 2) and values (B, t)."""
+    random = np.random.default_rng(seed)
+    return random.random((AGENTS, T, 2)), random.standard_normal((AGENTS, T))
+
+
+# what an agent says
+
+
+def test_an_agent_says_its_features_times_its_standardised_values() -> None:
+    points, raw = seen(0)
+    found = beside.sums(FEATURES(points), raw)
+    for n in range(AGENTS):
+        y = (raw[n] - raw[n].mean()) / raw[n].std()
+        np.testing.assert_allclose(found[n], FEATURES(points[n]).T @ y, atol=1e-12)
+
+
+def test_what_it_says_is_no_longer_than_its_points_allow() -> None:
+    points, raw = seen(1)
+    rows = FEATURES(points)
+    bound = [math.sqrt(T * np.linalg.eigvalsh(r @ r.T)[-1]) for r in rows]
+    for power in (-8, 0, 8):
+        norms = np.linalg.norm(beside.sums(rows, np.sinh(3 * raw) * 10.0**power), axis=1)
+        assert np.all(norms <= np.asarray(bound) * (1 + 1e-12))
+    # and it can be as long: values along the longest direction
+    top = np.linalg.eigh(rows[0] @ rows[0].T)[1][:, -1]
+    centred = top - top.mean()
+    y = np.sqrt(T) * centred / np.linalg.norm(centred)
+    said = np.linalg.norm(beside.sums(rows[:1], y[None])[0])
+    assert said == pytest.approx(np.linalg.norm(rows[0].T @ y))
+
+
+def test_a_failed_trial_adds_nothing() -> None:
+    points, raw = seen(2)
+    rows, hit = FEATURES(points), raw.copy()
+    hit[:, [1, 4]] = math.nan
+    kept = [0, 2, 3, 5]
+    np.testing.assert_allclose(
+        beside.sums(rows, hit), beside.sums(rows[:, kept], raw[:, kept]), atol=1e-12
+    )
+    assert not np.allclose(beside.sums(rows, hit), beside.sums(rows, raw), atol=0.1)
+
+
+@pytest.mark.parametrize("raw", [[math.nan] * T, [3.0] * T, [math.nan] * (T - 1) + [2.0]])
+def test_an_agent_without_two_different_values_has_nothing_to_say(raw: list[float]) -> None:
+    rows = FEATURES(seen(3)[0])[:1]
+    np.testing.assert_array_equal(beside.sums(rows, np.asarray([raw])), np.zeros((1, M)))
+
+
+@pytest.mark.parametrize(("level", "scale"), [(100.0, 1.0), (0.0, 1e-3), (-7.0, 1e4)])
+def test_the_level_and_the_scale_of_the_values_do_not_matter(level: float, scale: float) -> None:
+    points, raw = seen(4)
+    rows = FEATURES(points)
+    wanted = beside.sums(rows, raw)
+    np.testing.assert_allclose(beside.sums(rows, level + scale * raw), wanted, atol=1e-8)
+    np.testing.assert_allclose(beside.sums(rows, -raw), -wanted, atol=1e-12)
+
+
+# what it has heard
+
+
+def test_what_was_heard_is_a_function_of_the_features() -> None:
+    weights = np.random.default_rng(5).standard_normal(M)
+    x = np.random.default_rng(6).random((3, 7, 2))
+    found = beside.Heard(FEATURES, weights).at(x)
+    np.testing.assert_allclose(found, FEATURES(x) @ weights, atol=1e-13)
+
+
+def test_the_kernel_is_fitted_to_standardised_values_whatever_their_scale() -> None:
+    points, raw = seen(7)
+    heard = beside.Heard(FEATURES, np.random.default_rng(8).standard_normal(M))
+    one = beside.fitted(points, raw, heard, None, None)
+    two = beside.fitted(points, 5.0 + 1e3 * raw, heard, None, None)
+    for a, b in zip(one.parts, two.parts, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_known_kernel_of_the_raw_values_is_taken_to_their_scale() -> None:
+    points, raw = seen(9)
+    raw = 20.0 + 3.0 * raw
+    raw[:, 2] = math.nan
+    heard = beside.Heard(FEATURES, np.zeros(M))
+    kernel = beside.fitted(points, raw, heard, None, Kernel(0.25, 9.0, 0.5))
+    unit = np.nanvar(raw, axis=1)
+    np.testing.assert_allclose(kernel.lengthscale, 0.25, rtol=1e-12)
+    np.testing.assert_allclose(kernel.noise, 0.5 / unit, rtol=1e-12)
+    assert np.all(np.asarray(kernel.variance) <= 9.0 / unit * (1 + 1e-9))
+
+
+@pytest.mark.parametrize("size", [1e9, 1e60])
+def test_values_far_from_what_a_known_kernel_expects_are_no_error(size: float) -> None:
+    points, raw = seen(10)
+    points[:, 3:] = points[:, :3]
+    heard = beside.Heard(FEATURES, np.ones(M))
+    kernel = beside.fitted(points, size * raw, heard, None, Kernel(3.0, 1.0, 1e-4))
+    assert all(np.all(np.isfinite(part)) for part in kernel.parts)
+
+
+# where it goes
+
+
+def kernels() -> Kernel:
+    return Kernel(
+        np.full(AGENTS, 0.3),
+        np.asarray([1.0, 0.2, 0.5, 2.0]),
+        np.asarray([0.01, 0.05, 0.1, 0.02]),
+        np.asarray([0.0, 0.5, 2.0, 0.1]),
+    )
+
+
+def listed(seed: int, masked: bool) -> tuple[History, Floats]:
+    random = np.random.default_rng(seed)
+    index = random.integers(len(SPACE.points()), size=(AGENTS, T))
+    values = random.standard_normal((AGENTS, T))
+    mask = random.random((AGENTS, T)) < 0.7 if masked else np.ones((AGENTS, T), bool)
+    values = np.where(mask, values, 0.0)
+    return History(None, values, mask if masked else None, index), mask
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.0])
+@pytest.mark.parametrize("masked", [False, True])
+def test_on_a_list_it_goes_to_the_best_point_of_a_dense_draw(masked: bool, scale: float) -> None:
+    points = SPACE.points()
+    common = np.sin(6 * points[:, 0]) + points[:, 1]
+    table = exact_features(Kernel(0.3), points)
+    kernel = kernels()
+    for seed in range(5):
+        history, mask = listed(seed, masked)
+        random = np.random.default_rng(seed + 50)
+        shapes = (table.shape[1], T, 2)
+        prior, noise, normals = (random.standard_normal((AGENTS, n)) for n in shapes)
+        found = beside.point(table, common, kernel, history, (prior, noise, normals), scale)
+        for n in range(AGENTS):
+            one, kept = kernel.one(n), mask[n]
+            at, y = np.asarray(history.index)[n][kept], history.values[n][kept]
+            own = scale * math.sqrt(one.variance) * table @ prior[n]
+            factor = scale * math.sqrt(one.trust) * normals[n, 0]
+            level = scale * normals[n, 1]
+            start = own + factor * common + level
+            smooth = one.variance * covariance(Kernel(0.3), points, points)
+            whole = smooth + one.trust * np.outer(common, common)
+            K = whole[np.ix_(at, at)] + 1.0 + one.noise * np.eye(len(at))
+            error = y - start[at] - scale * math.sqrt(one.noise) * noise[n][kept]
+            values = own + factor * common + whole[:, at] @ np.linalg.solve(K, error)
+            assert values[found[n]] >= values.max() - 1e-9
+
+
+def test_in_a_cube_without_chance_it_goes_to_the_top_of_the_mean() -> None:
+    points, raw = seen(11)
+    y = (raw - raw.mean(axis=1, keepdims=True)) / raw.std(axis=1, keepdims=True)
+    heard = beside.Heard(FEATURES, np.random.default_rng(12).standard_normal(M))
+    history = History(points, y, np.ones((AGENTS, T), bool))
+    random = np.random.default_rng(13)
+    frequencies = random.standard_normal((AGENTS, 20, 2))
+    still = PathDraws(
+        frequencies,
+        np.zeros((AGENTS, 20, 2)),
+        np.zeros((AGENTS, T)),
+        random.random((AGENTS, 500, 2)),
+    )
+    kernel = kernels()
+    found = beside.place(kernel, history, still, heard, np.zeros((AGENTS, 2)), 1.0)
+    assert found.shape == (AGENTS, 2)
+    axis = np.linspace(0, 1, 61)
+    grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    for n in range(AGENTS):
+        one = kernel.one(n)
+
+        def common(x: Floats) -> Floats:
+            return np.asarray(heard.at(x[None])[0])
+
+        def across(a: Floats, b: Floats, one: Kernel = one) -> Floats:
+            return np.asarray(covariance(one, a, b) + one.trust * np.outer(common(a), common(b)))
+
+        K = across(points[n], points[n]) + 1.0 + one.noise * np.eye(T)
+        v = np.linalg.solve(K, y[n])
+        assert (across(found[n : n + 1], points[n]) @ v)[0] >= np.max(
+            across(grid, points[n]) @ v
+        ) - 1e-8
+
+
+def test_a_trusted_common_function_decides_and_a_distrusted_one_does_not() -> None:
+    points = SPACE.points()
+    common = np.zeros(len(points))
+    common[17] = 5.0
+    table = exact_features(Kernel(0.3), points)
+    # three values that rise with the common function, at points 17 is not near to
+    index = np.asarray([[0, 17, 30]])
+    history = History(None, np.asarray([[-0.7, 1.4, -0.7]]), None, index)
+    still = (np.zeros((1, table.shape[1])), np.zeros((1, 3)), np.zeros((1, 2)))
+    small = np.asarray([1e-3])
+    trusting = Kernel(np.asarray([0.3]), small, np.asarray([0.01]), np.asarray([1.0]))
+    assert beside.point(table, common, trusting, history, still, 1.0)[0] == 17
+    common[17], common[3] = 0.0, 5.0  # now it speaks of a point never tried
+    doubting = Kernel(np.asarray([0.3]), np.asarray([1.0]), np.asarray([0.01]), np.zeros(1))
+    assert beside.point(table, common, doubting, history, still, 1.0)[0] != 3

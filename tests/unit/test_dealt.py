@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sottovoce.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.spread import spread_points
+from sottovoce.study import Study
+
+PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])
+MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
+GRID = Space([Float("x", 0.0, 1.0, steps=40)])
+STUDY = Study(PLANE, SOTTOVOCE, agents=30, rounds=4)
+
+
+@pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
+def test_every_agent_is_dealt_points_of_the_space(space: Space) -> None:
+    study = replace(STUDY, space=space)
+    assert study.dealt.shape == (30, 10, space.dims)
+    np.testing.assert_array_equal(space.snap(study.dealt), study.dealt)
+
+
+def test_no_two_agents_are_dealt_the_same_point_of_a_continuous_space() -> None:
+    flat = STUDY.dealt.reshape(-1, 2)
+    assert len(np.unique(flat, axis=0)) == 300
+
+
+def test_an_agents_points_are_a_run_of_the_design_hence_even() -> None:
+    points = spread_points(b"sottovoce/design/v1/0/300/2", 300, 2)
+    np.testing.assert_array_equal(STUDY.dealt[3], points[30:40])
+    halves = np.sum(STUDY.dealt < 0.5, axis=1)  # of ten points, how many on the left
+    assert np.all((halves >= 3) & (halves <= 7))
+
+
+def test_whoever_knows_the_study_knows_the_design() -> None:
+    again = Study(Space(list(PLANE.parameters)), replace(SOTTOVOCE), 30, 4, 0)
+    np.testing.assert_array_equal(again.dealt, STUDY.dealt)
+    assert again.fingerprint == STUDY.fingerprint
+
+
+def test_another_seed_deals_other_points_and_is_another_study() -> None:
+    other = replace(STUDY, feature_seed=1)
+    assert not np.any(np.isclose(other.dealt, STUDY.dealt))
+    assert other.fingerprint != STUDY.fingerprint
+
+
+def test_whether_points_are_dealt_is_in_the_fingerprint() -> None:
+    for dealt in (True, False):
+        study = Study(PLANE, replace(DP_FTS_DE, dealt=dealt), 30, 4)
+        assert (study.fingerprint == Study(PLANE, DP_FTS_DE, 30, 4).fingerprint) == (not dealt)
+
+
+def test_the_noise_of_a_release_is_the_multiplier_times_the_clip_over_the_agents() -> None:
+    assert STUDY.release_noise == pytest.approx(2.0 * 5.0 / 30, rel=1e-9)
+    assert replace(STUDY, agents=300).release_noise == pytest.approx(2.0 * 5.0 / 300, rel=1e-9)
+    open_door = replace(STUDY, method=replace(SOTTOVOCE, mechanism=None))
+    assert open_door.release_noise == 0.0
+
+
+def test_what_a_broadcast_says_is_what_the_pool_makes_of_it_at_the_releases_noise() -> None:
+    b = np.random.default_rng(0).standard_normal((1, 16))
+    wanted = STUDY.pool.learnt(b[0], STUDY.release_noise)
+    np.testing.assert_array_equal(STUDY.learnt(b).mean, wanted.mean)
+    np.testing.assert_array_equal(STUDY.learnt(b).root, wanted.root)
+    np.testing.assert_array_equal(STUDY.pool.points, STUDY.dealt)
+    assert STUDY.pool.prior == SOTTOVOCE.common
+    open_door = replace(STUDY, method=replace(SOTTOVOCE, mechanism=None))
+    assert np.linalg.norm(open_door.learnt(b).mean) > np.linalg.norm(STUDY.learnt(b).mean)

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.features import shared_features
+from sottovoce.pool import Common, Pool
+from sottovoce.spread import spread_points
+
+Floats = NDArray[np.float64]
+M, PRIOR = 12, 0.4
+FEATURES = shared_features(3, M, 2, 0.4, "spread")
+
+
+def pool(agents: int, initial: int = 5) -> Pool:
+    points = spread_points(b"pool", agents * initial, 2).reshape(agents, initial, 2)
+    return Pool(points, FEATURES, PRIOR)
+
+
+def centred(design: Pool) -> Floats:
+    """Φ̃_n of all agents, (N, n0, M)."""
+    rows = FEATURES(design.points)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def said(design: Pool, values: Floats) -> Floats:
+    """b without noise: the mean over agents of Φ_nᵀ y_n, y_n with its mean taken off."""
+    y = values - values.mean(axis=1, keepdims=True)
+    return np.asarray(np.einsum("ntm,nt->m", FEATURES(design.points), y) / len(y))
+
+
+def covariance_of(common: Common) -> Floats:
+    return np.asarray(common.root @ common.root.T)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 1.0])
+@pytest.mark.parametrize("agents", [1, 2, 40])
+def test_the_posterior_is_that_of_dense_matrices(agents: int, noise: float) -> None:
+    design = pool(agents)
+    rows = centred(design)
+    G = np.einsum("ntm,ntk->mk", rows, rows) / agents
+    seen = PRIOR * G @ G + G / agents + noise**2 * np.eye(M)
+    gain = PRIOR * G @ np.linalg.pinv(seen, rcond=1e-9, hermitian=True)
+    b = said(design, np.random.default_rng(0).standard_normal((agents, 5)))
+    found = design.learnt(b, noise)
+    np.testing.assert_allclose(found.mean, gain @ b, atol=1e-6)
+    wanted = PRIOR * np.eye(M) - gain @ G * PRIOR
+    np.testing.assert_allclose(covariance_of(found), wanted, atol=1e-6)
+
+
+def test_without_noise_it_is_the_regression_on_all_values_together() -> None:
+    # nothing is lost by adding up: as if everybody's values had been pooled
+    design = pool(30)
+    rows = centred(design).reshape(-1, M)
+    values = np.random.default_rng(1).standard_normal((30, 5))
+    y = (values - values.mean(axis=1, keepdims=True)).ravel()
+    precision = rows.T @ rows + np.eye(M) / PRIOR
+    found = design.learnt(said(design, values), 0.0)
+    np.testing.assert_allclose(found.mean, np.linalg.solve(precision, rows.T @ y), atol=1e-9)
+    np.testing.assert_allclose(covariance_of(found), np.linalg.inv(precision), atol=1e-9)
+
+
+def test_many_agents_without_noise_recover_the_common_function() -> None:
+    design = pool(4000)
+    random = np.random.default_rng(2)
+    omega = np.sqrt(PRIOR) * random.standard_normal(M)
+    values = FEATURES(design.points) @ omega + random.standard_normal((4000, 5))
+    found = design.learnt(said(design, values), 0.0)
+    x = random.random((300, 2))
+    true, guessed = FEATURES(x) @ omega, FEATURES(x) @ found.mean
+    error = (guessed - guessed.mean()) - (true - true.mean())  # a level cannot be told
+    assert np.sqrt(np.mean(error**2)) < 0.05 * np.std(true)
+    few = pool(20)
+    worse = few.learnt(said(few, values[:20]), 0.0)
+    assert np.trace(covariance_of(found)) < 0.5 * np.trace(covariance_of(worse))
+
+
+def test_under_much_noise_nothing_is_learnt_and_draws_are_those_of_the_prior() -> None:
+    design = pool(40)
+    b = 1e6 * np.random.default_rng(3).standard_normal(M)
+    found = design.learnt(b, 1e6)
+    assert np.abs(found.mean).max() < 1e-4
+    np.testing.assert_allclose(covariance_of(found), PRIOR * np.eye(M), atol=1e-9)
+    drawn = found.drawn(np.random.default_rng(4).standard_normal((20_000, M)))
+    np.testing.assert_allclose(np.cov(drawn.T), PRIOR * np.eye(M), atol=0.02)
+    assert np.abs(drawn.mean(axis=0)).max() < 0.02
+
+
+def test_draws_have_the_posteriors_mean_and_covariance() -> None:
+    design = pool(50)
+    found = design.learnt(np.random.default_rng(5).standard_normal(M), 0.05)
+    np.testing.assert_array_equal(found.drawn(np.zeros((1, M)))[0], found.mean)
+    steps = found.drawn(np.eye(M)) - found.mean  # affine in the normals
+    np.testing.assert_allclose(steps.T @ steps, covariance_of(found), atol=1e-12)
+
+
+def test_the_share_revealed_lies_between_none_and_all_and_falls_with_noise() -> None:
+    design = pool(200)
+    shares = [design.revealed(noise) for noise in (0.0, 0.01, 0.1, 1.0, 10.0)]
+    assert all(0 < share < 1 for share in shares)
+    assert shares == sorted(shares, reverse=True)
+    assert len(set(shares)) == 5
+    assert shares[0] > 0.7
+    assert shares[-1] < 0.01
+    assert pool(2000).revealed(0.01) > pool(20).revealed(0.01)
+
+
+def test_the_share_revealed_is_what_is_learnt_on_average() -> None:
+    design = pool(100)  # the share looks at no more agents than these
+    noise, random = 0.05, np.random.default_rng(6)
+    rows = FEATURES(design.points).reshape(-1, M)
+    left = []
+    for _ in range(3000):
+        omega = np.sqrt(PRIOR) * random.standard_normal(M)
+        values = FEATURES(design.points) @ omega + random.standard_normal((100, 5))
+        b = said(design, values) + noise * random.standard_normal(M)
+        left.append(np.mean((rows @ (design.learnt(b, noise).mean - omega)) ** 2))
+    assert 1 - np.mean(left) / PRIOR == pytest.approx(design.revealed(noise), abs=0.02)
+
+
+def test_how_many_agents_are_taken_at_a_time_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    b = np.random.default_rng(7).standard_normal(M)
+    whole = pool(31).learnt(b, 0.1)
+    monkeypatch.setattr("sottovoce.pool._CHUNK", 4)
+    parts = pool(31).learnt(b, 0.1)
+    np.testing.assert_allclose(parts.mean, whole.mean, atol=1e-12)
+    np.testing.assert_allclose(covariance_of(parts), covariance_of(whole), atol=1e-12)
+
+
+def test_a_design_of_one_point_each_tells_nothing() -> None:
+    # one value has no spread: without its mean there is nothing left
+    found = pool(20, initial=1).learnt(np.zeros(M), 0.0)
+    np.testing.assert_allclose(covariance_of(found), PRIOR * np.eye(M), atol=1e-9)
+    assert pool(20, initial=1).revealed(0.0) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(5, 2), (0, 5, 2), (2, 3, 4, 2)])
+def test_a_design_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput, match="a design must be"):
+        Pool(np.zeros(shape), FEATURES, PRIOR)
+
+
+@pytest.mark.parametrize("prior", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_prior_that_is_not_finite_and_above_zero_is_refused(prior: float) -> None:
+    with pytest.raises(InvalidInput, match="the common prior must be above 0"):
+        Pool(np.zeros((2, 3, 2)), FEATURES, prior)
+
+
+@pytest.mark.parametrize("b", [np.zeros(M - 1), np.zeros((1, M))])
+def test_a_sum_of_another_shape_is_refused(b: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"b must be \(M,\)"):
+        pool(3).learnt(b, 0.1)

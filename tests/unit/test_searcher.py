@@ -1,0 +1,506 @@
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce import beside
+from sottovoce.agent import Agent
+from sottovoce.belief import Belief
+from sottovoce.kernel import Kernel
+from sottovoce.messages import Broadcast
+from sottovoce.methods import SOTTOVOCE, TS
+from sottovoce.schedule import Exploration, OwnBelief
+from sottovoce.searcher import Searcher
+from sottovoce.server import Server
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
+MIXED = Space([Float("rate", 1e-4, 1.0, log=True), Integer("n", 1, 8), Category("c", ("a", "b"))])
+GRID = Space([Float("x", 0.0, 1.0, steps=15), Float("y", 0.0, 1.0, steps=15)])
+SPACES = {"plane": PLANE, "mixed": MIXED, "grid": GRID}
+BELIEFS = {
+    "fixed": Belief(Kernel(0.3, 1.0, 0.01)),
+    "fitted": Belief(refit=2),
+    "raw": Belief(refit=2, standardise=False),
+}
+TOP = np.asarray([0.7, 0.3])
+HALF = OwnBelief("constant", 0.5)
+ALONE, NEAR, FOLLOWING = 0.2, 0.6, 0.9  # coins that choose each way at p_t = 1/2
+
+
+def study(space: Space = PLANE, agents: int = 8, **changes: Any) -> Study:
+    return Study(space, replace(SOTTOVOCE, **{"initial": 5, **changes}), agents, 8)
+
+
+def height(space: Space, params: dict[str, Any]) -> float:
+    """The same hill for all, on the first two coordinates."""
+    return 50.0 - 20.0 * float(np.sum((space.encode(params)[:2] - TOP) ** 2))
+
+
+def begun(agent: Agent, sign: float = 1.0) -> Agent:
+    """The agent after its initial trials."""
+    while agent.starting:
+        params = agent.ask()
+        agent.tell(params, sign * height(agent.study.space, params))
+    return agent
+
+
+def told_of(federation: Study) -> Broadcast:
+    """What all agents together say of the hill, without noise."""
+    said = [begun(Agent(federation, n)).message().vector for n in range(federation.agents)]
+    return Broadcast(federation.fingerprint, 0, np.mean(said, axis=0)[None], "00" * 32)
+
+
+def goes_on(agent: Agent, heard: Broadcast, queries: int = 4) -> list[Any]:
+    """What an agent does from here on."""
+    did: list[Any] = []
+    begun(agent)
+    if agent.round == 0:
+        did.append(agent.message(0).to_bytes())
+        agent.receive(heard)
+    for _ in range(queries):
+        did.append(agent.ask())
+        agent.tell(did[-1], height(agent.study.space, did[-1]))
+    return [*did, agent.best]
+
+
+class Scripted:
+    """A generator whose coin is given; it draws one all the same, and the rest is its own."""
+
+    def __init__(self, real: np.random.Generator, coin: float) -> None:
+        self._real, self._coin = real, coin
+
+    def random(self, size: tuple[int, ...] | None = None) -> Any:
+        drawn = self._real.random(size)
+        return self._coin if size is None else drawn
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+
+def asked(agent: Searcher, coin: float) -> dict[str, Any]:
+    """What the agent asks for when its coin falls so."""
+    real = agent._random
+    agent._random = cast(np.random.Generator, Scripted(real, coin))
+    try:
+        return agent.ask()
+    finally:
+        agent._random = real
+
+
+def tries(agent: Agent, coin: float, queries: int) -> list[dict[str, Any]]:
+    """What the agent asks for, query by query, with the same coin."""
+    found = []
+    for _ in range(queries):
+        found.append(asked(agent, coin))
+        agent.tell(found[-1], height(agent.study.space, found[-1]))
+    return found
+
+
+def fits(agent: Agent) -> tuple[Kernel | None, Kernel | None]:
+    """Its own fitted kernel, and the one beside the common function."""
+    return agent._kernel, agent._beside_kernel
+
+
+def parts_of(kernel: Kernel | None) -> list[NDArray[np.float64]]:
+    assert kernel is not None
+    return [np.asarray(part) for part in kernel.parts]
+
+
+# the start
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_its_first_points_are_those_dealt_to_it(space: str) -> None:
+    federation = study(SPACES[space])
+    for index in (0, 3, 7):
+        searcher = Searcher(federation, index, seed=index)
+        for k in range(5):
+            asked = searcher.ask()
+            assert searcher.ask() == asked  # chance has no part in it
+            wanted = federation.space.decode(federation.dealt[index, k])
+            assert asked == wanted
+            searcher.tell(asked, 1.0)
+        assert not searcher.starting
+
+
+def test_a_failed_first_trial_takes_its_turn() -> None:
+    federation = study()
+    agent = Agent(federation, 2)
+    agent.tell(agent.ask(), None)
+    np.testing.assert_allclose(PLANE.encode(agent.ask()), federation.dealt[2, 1], atol=1e-12)
+
+
+# what it says
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_it_says_the_sums_over_its_first_trials_whatever_comes_later(maximise: bool) -> None:
+    federation = study()
+    agent = begun(Agent(federation, 1, maximise=maximise, seed=0))
+    raw = np.asarray(agent._values)[None] * (1.0 if maximise else -1.0)
+    wanted = beside.sums(federation.features(federation.dealt[1:2]), raw)[0]
+    for _ in range(2):
+        params = agent.ask()
+        agent.tell(params, 1e6)
+    np.testing.assert_allclose(agent.message().vector, wanted, atol=1e-9)
+
+
+def test_agents_that_say_sums_need_no_chance_to_speak() -> None:
+    spoken = [begun(Agent(study(), 4, seed=seed)).message().vector for seed in (1, 2)]
+    np.testing.assert_array_equal(spoken[0], spoken[1])
+
+
+def test_an_agent_whose_trials_all_failed_says_nothing_and_goes_on() -> None:
+    federation = study()
+    agent = Agent(federation, 0, seed=0)
+    for _ in range(5):
+        agent.tell(agent.ask(), None)
+    np.testing.assert_array_equal(agent.message().vector, np.zeros(16))
+    agent.receive(told_of(federation))
+    for _ in range(4):
+        params = agent.ask()
+        agent.tell(params, None)
+    assert (agent.trials, agent.observations) == (9, 0)
+
+
+# what it learns
+
+
+def test_it_learns_once() -> None:
+    federation = study()
+    agent = begun(Agent(federation, 0, seed=0))
+    learnt = [agent._common]
+    agent.receive(told_of(federation))
+    learnt.append(agent._common)
+    assert [common is None for common in learnt] == [True, False]
+    for _ in range(4):
+        params = agent.ask()
+        agent.tell(params, height(PLANE, params))
+        assert agent._common is learnt[1]
+
+
+def test_what_it_learns_is_what_the_study_says() -> None:
+    federation = study()
+    agent = begun(Agent(federation, 0, seed=0))
+    heard = told_of(federation)
+    agent.receive(heard)
+    assert agent._common is not None
+    np.testing.assert_array_equal(agent._common.mean, federation.learnt(heard.vectors).mean)
+
+
+# the three ways
+
+
+class Watched(Agent):
+    """An agent that only notes which way it goes."""
+
+    way = ""
+
+    def _from_own_belief(self, scale: float) -> NDArray[np.float64]:
+        return self._went("alone")
+
+    def _beside(self, scale: float) -> NDArray[np.float64]:
+        return self._went("near")
+
+    def _from_broadcast(self) -> NDArray[np.float64]:
+        return self._went("following")
+
+    def _went(self, way: str) -> NDArray[np.float64]:
+        self.way = way
+        return np.full(self.study.space.dims, 0.5)
+
+
+def ways(agent: Watched, count: int = 3600) -> Counter[str]:
+    """Which way it goes, over coins spread evenly over [0, 1)."""
+    seen: Counter[str] = Counter()
+    for k in range(count):
+        asked(agent, (k + 0.5) / count)
+        seen[agent.way] += 1
+    return seen
+
+
+def test_it_goes_alone_with_chance_p_and_divides_the_rest_between_two_ways() -> None:
+    federation = study()
+    agent = Watched(federation, 0, seed=0)
+    begun(agent)
+    assert ways(agent) == {"alone": 3600}  # nobody has told it anything yet
+    agent.receive(told_of(federation))
+    wanted = {1: 0.0, 4: 1 / 2, 9: 2 / 3, 16: 3 / 4}  # p_t = 1 − 1/√t
+    for t in range(1, 17):
+        if t in wanted:
+            rest = round(3600 * (1.0 - wanted[t]) / 2)
+            shares = {"alone": 3600 - 2 * rest, "near": rest, "following": rest}
+            assert ways(agent) == Counter(shares)
+        agent.tell({"x": 0.5, "y": 0.5}, 1.0)
+
+
+def test_its_own_coins_fall_in_those_shares() -> None:
+    federation = study(own_belief=HALF)
+    agent = Watched(federation, 0, seed=0)
+    begun(agent)
+    agent.receive(told_of(federation))
+    seen: Counter[str] = Counter()
+    for _ in range(4000):
+        agent.ask()
+        seen[agent.way] += 1
+    for way, share in (("alone", 0.5), ("near", 0.25), ("following", 0.25)):
+        assert abs(seen[way] / 4000 - share) < 0.035  # 5 standard deviations at a quarter
+
+
+@pytest.mark.parametrize("says", ["draw", "mean"])
+def test_an_agent_that_follows_never_searches_beside(says: str) -> None:
+    federation = study(says=says, hears="follow", own_belief=HALF)
+    agent = Watched(federation, 0, seed=0)
+    begun(agent)
+    agent.receive(told_of(federation))
+    assert ways(agent) == {"alone": 1800, "following": 1800}
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", SPACES)
+def test_alone_it_does_exactly_what_an_agent_without_others_does(space: str, belief: str) -> None:
+    federation = study(SPACES[space], own_belief=HALF)
+    agent = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+    agent.message()
+    agent.receive(told_of(federation))
+    assert agent._common is not None
+    # even if it has a belief beside the common function too
+    agent._current_beside(beside.Heard(federation.features, agent._common.mean))
+    solo_study = Study(SPACES[space], replace(TS, initial=5, dealt=True), 8, 8)
+    solo = begun(Agent(solo_study, 2, belief=BELIEFS[belief], seed=3))
+    alone = [solo.ask()]
+    for _ in range(3):
+        solo.tell(alone[-1], height(SPACES[space], alone[-1]))
+        alone.append(solo.ask())
+    assert tries(agent, ALONE, 4) == alone
+
+
+@pytest.mark.parametrize("space", ["plane", "grid"])
+def test_told_by_many_it_follows_to_near_the_top_of_what_all_share(space: str) -> None:
+    federation = study(SPACES[space], agents=400, mechanism=None)
+    heard = told_of(federation)
+    for index in range(5):
+        agent = begun(Agent(federation, index, seed=index))
+        agent.receive(heard)
+        found = SPACES[space].encode(asked(agent, FOLLOWING))
+        assert np.linalg.norm(found - TOP) < 0.15
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", ["plane", "grid"])
+def test_beside_the_common_function_it_leans_on_it_and_trusts_it(space: str, belief: str) -> None:
+    federation = study(SPACES[space], agents=400, mechanism=None, own_belief=HALF)
+    agent = begun(Agent(federation, 1, belief=BELIEFS[belief], seed=1))
+    agent.receive(told_of(federation))
+    found = SPACES[space].encode(asked(agent, NEAR))
+    assert np.linalg.norm(found - TOP) < 0.3
+    trust = parts_of(agent._beside_kernel)[3]
+    assert trust.shape == (1,)
+    assert trust[0] > 0.01
+
+
+def test_it_does_not_forget_though_nobody_speaks_any_more() -> None:
+    federation = study(agents=400, mechanism=None, own_belief=HALF)
+    agent = begun(Agent(federation, 0, seed=0))
+    agent.receive(told_of(federation))
+    for _ in range(6):
+        params = asked(agent, FOLLOWING)
+        assert np.linalg.norm(PLANE.encode(params) - TOP) < 0.15
+        agent.tell(params, -99.0)  # so that its own belief would never go there
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_each_way_fits_the_kernel_it_needs_and_no_other(space: str) -> None:
+    federation = study(SPACES[space], own_belief=HALF)
+    heard = told_of(federation)
+    agent = begun(Agent(federation, 2, belief=BELIEFS["fitted"], seed=3))
+    agent.receive(heard)
+    asked(agent, FOLLOWING)
+    assert fits(agent) == (None, None)
+    asked(agent, NEAR)
+    alone, near = fits(agent)
+    assert alone is None
+    assert parts_of(near)[3].shape == (1,)
+    asked(agent, ALONE)
+    alone, same = fits(agent)
+    assert parts_of(alone)[3] == 0.0
+    assert same is near
+    tries(agent, FOLLOWING, 2)  # two more trials, so a fit of each is due
+    asked(agent, NEAR)
+    assert (agent._fitted_at, agent._beside_at) == (5, 7)
+    same, near = fits(agent)
+    assert same is alone
+    asked(agent, ALONE)
+    assert (agent._fitted_at, agent._beside_at) == (7, 7)
+    assert fits(agent)[0] is not alone
+    assert fits(agent)[1] is near
+
+
+def test_an_agent_that_knows_its_kernel_fits_only_its_trust() -> None:
+    federation = study(own_belief=HALF)
+    known = BELIEFS["fixed"].kernel
+    assert known is not None
+    agent = begun(Agent(federation, 2, belief=BELIEFS["fixed"], seed=3))
+    agent.receive(told_of(federation))
+    asked(agent, ALONE)
+    asked(agent, NEAR)
+    assert agent._kernel is None
+    lengthscale, variance, noise, _ = parts_of(agent._beside_kernel)
+    unit = np.var(agent._raw())  # beside others values are taken with variance 1
+    assert lengthscale[0] == known.lengthscale
+    assert (variance[0], noise[0]) == pytest.approx((known.variance / unit, known.noise / unit))
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", SPACES)
+def test_a_late_broadcast_finds_an_agent_that_went_alone_ready_to_learn(
+    space: str, belief: str
+) -> None:
+    federation = study(SPACES[space], own_belief=HALF)
+    heard = told_of(federation)
+    late = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+    for _ in range(3):  # alone, as the broadcast is late
+        params = late.ask()
+        late.tell(params, height(SPACES[space], params))
+    before = late._kernel
+    late.receive(heard)
+    early = Agent(federation, 2, belief=BELIEFS[belief], seed=3)
+    for point, value in zip(late._points, late._values, strict=True):
+        early.tell(SPACES[space].decode(point), value)
+    early.receive(heard)
+    for agent in (late, early):
+        asked(agent, NEAR)
+    pairs = zip(parts_of(late._beside_kernel), parts_of(early._beside_kernel), strict=True)
+    for one, two in pairs:
+        assert one.shape == (1,)
+        np.testing.assert_allclose(one, two, rtol=1e-9)
+    assert late._kernel is before
+    for coin in (ALONE, NEAR, FOLLOWING):
+        (params,) = tries(late, coin, 1)
+        np.testing.assert_allclose(SPACES[space].encode(params), late._points[-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", SPACES)
+def test_an_agent_that_minimises_does_what_one_that_maximises_the_opposite_does(
+    space: str, belief: str
+) -> None:
+    federation = study(SPACES[space])
+    heard = told_of(federation)
+    asked = []
+    for sign in (1.0, -1.0):
+        agent = Agent(federation, 3, maximise=sign > 0, belief=BELIEFS[belief], seed=5)
+        begun(agent, sign)
+        said = agent.message().vector
+        agent.receive(heard)
+        for _ in range(3):
+            params = agent.ask()
+            agent.tell(params, sign * height(SPACES[space], params))
+        asked.append((said.tolist(), [point.tolist() for point in agent._points], agent.best[0]))
+    assert asked[0] == asked[1]
+
+
+@pytest.mark.parametrize("space", ["plane", "grid"])
+def test_beside_others_values_are_standardised_whatever_its_belief(space: str) -> None:
+    federation = study(SPACES[space], own_belief=HALF)
+    heard = told_of(federation)
+    found = []
+    for belief in ("fitted", "raw"):
+        agent = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+        agent.receive(heard)
+        found.append(tries(agent, NEAR, 4))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("coin", [ALONE, NEAR])
+def test_wider_exploration_spreads_its_queries_on_a_list_too(coin: float) -> None:
+    found = []
+    for exploration in (Exploration(), Exploration("theorem", norm=20.0)):
+        federation = study(GRID, agents=50, own_belief=HALF, exploration=exploration)
+        agent = begun(Agent(federation, 0, belief=BELIEFS["fixed"], seed=0))
+        agent.receive(told_of(federation))
+        found.append(len({tuple(asked(agent, coin).values()) for _ in range(60)}))
+    assert found[1] > 1.3 * found[0]
+
+
+# whole federations, and saving
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_agents_and_a_server_speak_once_and_find_the_hill(space: str) -> None:
+    federation = study(SPACES[space], agents=40)
+    agents = [begun(Agent(federation, n, seed=n)) for n in range(40)]
+    server = Server.simulation(federation, seed=0)
+    assert server.open_round() == 0
+    for agent in agents:
+        server.submit(agent.message())
+    heard = server.close_round()
+    assert server.next_round() is None
+    first = [agent.best[1] for agent in agents]
+    for agent in agents[:6]:
+        agent.receive(heard)
+        for _ in range(5):
+            params = agent.ask()
+            agent.tell(params, height(SPACES[space], params))
+    better = [agent.best[1] for agent in agents[:6]]
+    assert np.mean(better) > np.mean(first[:6])
+    assert np.mean(better) > 49.0
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", ["mixed", "grid"])
+@pytest.mark.parametrize("moment", ["new", "started", "told", "asked alone", "said", "heard"])
+def test_a_saved_agent_goes_on_learning_as_if_never_stopped(
+    space: str, belief: str, moment: str, tmp_path: Path
+) -> None:
+    federation = study(SPACES[space], own_belief=HALF)
+    heard = told_of(federation)
+    agent = Agent(federation, 1, belief=BELIEFS[belief], seed=8)
+    if moment == "started":
+        agent.tell(agent.ask(), 0.5)
+    elif moment != "new":
+        begun(agent)
+    if moment == "asked alone":
+        agent.tell(agent.ask(), 1.0)
+    if moment == "said":
+        agent.message()
+    if moment == "heard":
+        agent.receive(heard)
+        for coin in (NEAR, ALONE, FOLLOWING):
+            agent.tell(asked(agent, coin), 0.25)
+    agent.save(tmp_path / "agent.json")
+    restored = Agent.load(tmp_path / "agent.json", federation, BELIEFS[belief])
+    restored.save(tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "agent.json").read_text()
+    assert goes_on(restored, heard) == goes_on(agent, heard)
+
+
+def test_a_saved_agent_keeps_both_its_kernels(tmp_path: Path) -> None:
+    federation = study(GRID, own_belief=HALF)
+    agent = begun(Agent(federation, 1, seed=8))
+    agent.receive(told_of(federation))
+    asked(agent, NEAR)
+    agent.save(tmp_path / "near.json")
+    written = json.loads((tmp_path / "near.json").read_text())
+    wanted = parts_of(agent._beside_kernel)
+    assert (written["kernel"], written["fitted_at"], written["beside_at"]) == (None, 0, 5)
+    assert written["beside"][3] == wanted[3].tolist()
+    assert math.isfinite(float(wanted[3][0]))
+    asked(agent, ALONE)
+    agent.save(tmp_path / "both.json")
+    restored = Agent.load(tmp_path / "both.json", federation)
+    assert (restored._fitted_at, restored._beside_at) == (5, 5)
+    for one, two in zip(parts_of(restored._beside_kernel), wanted, strict=True):
+        np.testing.assert_array_equal(one, two)
+    for one, two in zip(parts_of(restored._kernel), parts_of(agent._kernel), strict=True):
+        np.testing.assert_array_equal(one, two)
