@@ -281,9 +281,22 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "repeats": "replace",
     }
     data = sottovoce("run", *options(**given), "--json").data
-    assert data["config"] == {**given, "device": None}
+    rest = ("epsilon", "says", "hears", "dealt", "basis", "last", "device")
+    assert data["config"] == {**given, **dict.fromkeys(rest)}
     assert data["study"]["method"]["mechanism"]["sensitivity"] == "tight"
     assert data["accountant"] == "rdp"
+
+
+def test_a_run_can_be_given_an_epsilon_in_place_of_a_noise(sottovoce: Terminal) -> None:
+    given = options(method="sottovoce", **{**SMALL, "features": 16}, epsilon=2.0, delta=0.01)
+    data = sottovoce("run", *given, "--json").data
+    assert data["config"]["epsilon"] == 2.0
+    assert data["config"]["noise"] is None
+    assert data["epsilon_by_accountant"]["pld"] == pytest.approx(2.0, rel=2e-3)
+    assert data["epsilon_by_accountant"]["pld"] <= 2.0
+    answer = sottovoce("run", *given, "--noise", "1")
+    assert answer.status == 2
+    assert "either a noise or an epsilon" in answer.err
 
 
 def test_a_toml_file_is_run_and_options_overrule_it(sottovoce: Terminal, tmp_path: Path) -> None:

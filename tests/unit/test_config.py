@@ -15,9 +15,13 @@ from sottovoce.experiments import (
     planned_events,
     with_objective,
 )
-from sottovoce.methods import DP_FTS_DE, METHODS, for_real_world
+from sottovoce.experiments.planning import planned
+from sottovoce.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
+from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
+from sottovoce.problems import problem_named
+from sottovoce.schedule import Speaking
 
 
 def test_the_defaults_are_the_papers_synthetic_experiment() -> None:
@@ -51,7 +55,110 @@ def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_can_be_configured_by_name(name: str) -> None:
-    assert RunConfig(method=name).resolved_method() == METHODS[name]
+    method, setting = METHODS[name], problem_named("synthetic").setting
+    if method.hears == "learn":
+        method = planned(method, setting.space.dims, setting.belief.kernel)
+    assert RunConfig(method=name).resolved_method() == method
+
+
+def test_a_method_that_learns_is_planned_for_the_problem_and_what_is_given_stays() -> None:
+    known = RunConfig(method="sottovoce").resolved_method()
+    assert known.lengthscale == 0.03  # the problem's own, which its agents know
+    real = RunConfig(method="sottovoce", problem="landmine").resolved_method()
+    assert real == planned(for_real_world(SOTTOVOCE), 2)
+    given = RunConfig(method="sottovoce", features=20, lengthscale=0.7).resolved_method()
+    assert (given.features, given.lengthscale) == (20, 0.7)
+    assert RunConfig(method="dp-fts").resolved_method() == DP_FTS  # nothing is planned for others
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon", "delta"),
+    [("sottovoce", 1.0, None), ("sottovoce", 0.2, 1e-5), ("dp-fts-de", 6.0, None)],
+)
+def test_an_epsilon_sets_the_least_noise_that_keeps_within_it(
+    method: str, epsilon: float, delta: float | None
+) -> None:
+    everybody = RunConfig(method=method, agents=60, rounds=5, participation=1.0, delta=delta)
+    config = replace(everybody, epsilon=epsilon)
+    study = config.study()
+    spent = spent_by(planned_events(study), config.resolved_delta(), "pld")
+    assert spent <= epsilon
+    mechanism = study.method.mechanism
+    assert mechanism is not None
+    less = replace(mechanism, noise=0.999 * mechanism.noise)
+    events = [less.event(60, "test")] * study.method.speaking.count(5)
+    assert spent_by(events, config.resolved_delta(), "pld") > epsilon
+    unchanged = everybody.resolved_method().mechanism
+    assert unchanged is not None
+    assert replace(mechanism, noise=unchanged.noise) == unchanged
+
+
+def test_an_epsilon_with_samples_of_a_fixed_size_is_kept_by_rdp() -> None:
+    config = RunConfig(agents=40, rounds=3, epsilon=3.0, sampling="fixed")
+    spent = spent_by(planned_events(config.study()), config.resolved_delta(), "rdp")
+    assert 0.99 * 3.0 < spent <= 3.0
+
+
+def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
+    mechanisms = [
+        RunConfig(method=name, agents=60, epsilon=1.0).resolved_method().mechanism
+        for name in ("sottovoce", "sottovoce-control")
+    ]
+    assert mechanisms[0] == mechanisms[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epsilon": 1.0, "noise": 2.0}, "either a noise or an epsilon, not both, got noise=2.0"),
+        ({"epsilon": 1.0, "method": "ts"}, "'ts' protects nothing, so it takes no epsilon"),
+        ({"epsilon": 1.0, "method": "fts-de"}, "'fts-de' protects nothing"),
+        ({"epsilon": 0.0}, "epsilon must be finite and above 0, got epsilon=0.0"),
+        ({"epsilon": -1.0}, "epsilon must be finite and above 0"),
+        ({"epsilon": math.nan}, "epsilon must be finite and above 0"),
+        ({"epsilon": math.inf}, "epsilon must be finite and above 0"),
+        ({"epsilon": "1"}, "epsilon must be a number, got epsilon='1'"),
+        ({"epsilon": True}, "epsilon must be a number"),
+        ({"says": "sum"}, "says must be one of 'draw', 'mean', 'sums', got says='sum'"),
+        ({"says": 3}, "says must be a word"),
+        ({"hears": "ignore"}, "hears must be one of 'follow', 'learn'"),
+        ({"hears": "learn"}, "to learn, agents must say sums"),
+        ({"dealt": "yes"}, "dealt must be true or false, got dealt='yes'"),
+        ({"dealt": 1}, "dealt must be true or false"),
+        ({"basis": "sobol"}, "basis must be one of"),
+        ({"last": -1}, "the last round must be at least 0"),
+        ({"last": 1.5}, "last must be a whole number"),
+        ({"method": "sottovoce", "last": 3}, "sums are said once"),
+        ({"method": "sottovoce", "regions": 2}, "in one region"),
+        ({"method": "sottovoce", "features": 15}, "features must be even"),
+    ],
+)
+def test_wrong_values_of_what_goes_beyond_the_paper_are_refused(
+    changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        RunConfig(**changes)
+
+
+def test_what_agents_say_and_hear_reaches_the_method() -> None:
+    changed = RunConfig(says="mean", dealt=True, basis="spread", last=4).resolved_method()
+    wanted = replace(DP_FTS_DE, says="mean", dealt=True, basis="spread", speaking=Speaking(last=4))
+    assert changed == wanted
+    learns = RunConfig(method="fts-server", says="sums", hears="learn", dealt=True, last=0)
+    assert learns.resolved_method().hears == "learn"
+    follows = RunConfig(method="sottovoce", says="draw", hears="follow", dealt=False)
+    method = follows.resolved_method()
+    assert (method.says, method.hears, method.dealt) == ("draw", "follow", False)
+
+
+def test_few_rounds_that_speak_need_less_noise_for_the_same_epsilon() -> None:
+    noises = []
+    for last in (0, 4):
+        config = RunConfig(agents=60, rounds=5, epsilon=2.0, participation=1.0, last=last)
+        method = config.resolved_method()
+        assert method.mechanism is not None
+        noises.append(method.mechanism.noise)
+    assert noises[0] < noises[1]
 
 
 @pytest.mark.parametrize("method", ["ts", "fts", "fts-server", "fts-de"])

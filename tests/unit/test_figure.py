@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +65,61 @@ def test_every_private_figure_carries_ts_and_the_noise_only_control() -> None:
         if any(method.private and not method.control for method in methods) and not figure.vary:
             assert any(method.name == "ts" for method in methods), figure.name
             assert any(method.control for method in methods), figure.name
+
+
+FILES = resources.files("sottovoce.experiments") / "figures"
+BEYOND = sorted(f.name[:-5] for f in FILES.iterdir() if f.name.startswith("beyond-"))
+
+
+def test_the_figures_beyond_the_paper_are_known_and_are_no_figures_of_it() -> None:
+    named = {figure.name for figure in chosen_figures(["beyond"])}
+    assert set(BEYOND) == named
+    assert len(named) >= 13
+    for figure in chosen_figures(["beyond"]):
+        assert figure.paper == ""
+        assert all(claim.paper == "not in the paper" for claim in figure.claims), figure.name
+        assert figure.claims
+    for group in ("synthetic", "real", "theory"):
+        assert not named & {figure.name for figure in chosen_figures([group])}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_each_figure_beyond_the_paper_has_ts_and_a_control_with_the_same_noise(name: str) -> None:
+    (figure,) = chosen_figures([name])
+    found = [(curve.role, curve.config.resolved_method()) for curve in figure.curves]
+    assert any(method.name == "ts" and role == "reference" for role, method in found)
+    controls = [method for role, method in found if role == "control"]
+    assert controls
+    for control in controls:
+        assert control.control
+        assert control.name == "sottovoce-control"
+        twin = replace(control, name="sottovoce", control=False)
+        assert twin in [method for _, method in found]
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_no_two_curves_beyond_the_paper_are_the_same_search(name: str) -> None:
+    (figure,) = chosen_figures([name])
+    configs = [curve.config for curve in figure.curves]
+    assert all(configs.count(config) == 1 for config in configs)
+    assert len({(c.problem, c.runs, c.seed, c.study().agents) for c in configs}) == 1
+
+
+def test_a_claim_may_ask_for_a_part_of_anothers_regret() -> None:
+    claim = {"claim": "half", "paper": "", "better": "together", "than": "alone", "factor": 0.5}
+    figure = figure_from({**SMALL, "claims": [claim]}, "mine")
+    assert figure.claims[0].factor == 0.5
+    assert figure_from(SMALL, "mine").claims[0].factor == 1.0
+
+
+def test_a_figure_can_be_simulated_on_a_device() -> None:
+    figure = figure_from(SMALL, "mine")
+    there = figure.on_device("cuda")
+    assert {curve.config.device for curve in there.curves} == {"cuda"}
+    assert {curve.config.device for curve in figure.curves} == {None}
+    assert [replace(curve.config, device=None) for curve in there.curves] == [
+        curve.config for curve in figure.curves
+    ]
 
 
 def test_figures_are_chosen_by_name_by_group_and_all_at_once(tmp_path: Path) -> None:

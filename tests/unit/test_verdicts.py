@@ -40,6 +40,21 @@ def test_a_difference_beyond_the_noise_holds_or_does_not_according_to_its_sign()
     assert verdict(claim, one=high, two=low).verdict == "does not hold"
 
 
+def test_a_factor_asks_for_a_regret_below_so_much_of_the_others() -> None:
+    low, high = runs(10.0, 0.01), runs(20.0, 0.01)  # half, but for luck
+    for factor, expected in ((1.0, "holds"), (0.6, "holds"), (0.4, "does not hold")):
+        claim = Claim("so much better", "-", better="one", than="two", factor=factor)
+        found = verdict(claim, one=low, two=high)
+        assert found.verdict == expected
+        assert found.measured == pytest.approx(factor * 20.0 - 10.0, abs=0.4)
+    even = Claim("half", "-", better="one", than="two", factor=0.5)
+    assert verdict(even, one=low, two=high).verdict == "within noise"
+
+
+def test_without_a_factor_a_claim_asks_for_a_regret_below_the_others() -> None:
+    assert better_than("one", "two", "better").factor == 1.0
+
+
 def test_runs_are_compared_one_by_one_so_that_shared_luck_cancels() -> None:
     # the luck of a run is far larger than the difference; only pairing can see it
     claim = better_than("one", "two", "better")

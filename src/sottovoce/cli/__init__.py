@@ -16,6 +16,7 @@ from sottovoce import __version__
 from sottovoce.cli.budget import budget
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
+from sottovoce.cli.plan import plan
 from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.run import run
 from sottovoce.cli.show import ERR
@@ -28,7 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, budget, run, reproduce, report, data):
+for command in (demo, budget, plan, run, reproduce, report, data):
     app.command()(command)
 app.add_typer(table, name="table")
 

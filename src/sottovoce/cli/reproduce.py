@@ -30,6 +30,7 @@ def reproduce(
         str | None, typer.Option(help="Of real problems: table, or live to train every model.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
+    device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
     listed: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
@@ -49,6 +50,8 @@ def reproduce(
     chosen = [figure.with_runs(runs, seed) for figure in chosen_figures(figures)]
     if objective is not None:
         chosen = [figure.with_objective(objective) for figure in chosen]
+    if device is not None:
+        chosen = [figure.on_device(device) for figure in chosen]
     have_data({curve.config.problem for figure in chosen for curve in figure.curves})
     # a live objective keeps all cores busy by itself
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
@@ -111,7 +114,8 @@ def _list(figures: list[Any], as_json: bool) -> None:
 
 
 def _show(content: dict[str, Any]) -> None:
-    table = Table(title=f"{content['title']} ({content['paper']})", title_justify="left")
+    source = f" ({content['paper']})" if content["paper"] else ""
+    table = Table(title=f"{content['title']}{source}", title_justify="left")
     for column in ("claim", "paper", "measured", "verdict"):
         table.add_column(column)
     for claim in content["claims"]:

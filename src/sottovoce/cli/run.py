@@ -30,6 +30,9 @@ def run(
     clip: Annotated[float | None, typer.Option(help="S.")] = None,
     participation: Annotated[float | None, typer.Option(help="q.")] = None,
     noise: Annotated[float | None, typer.Option(help="z.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="ε, in place of z: the least noise that keeps within it.")
+    ] = None,
     sampling: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
     sensitivity: Annotated[str | None, typer.Option(help="paper or tight.")] = None,
     features: Annotated[int | None, typer.Option(help="M.")] = None,

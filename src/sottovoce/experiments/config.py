@@ -9,21 +9,22 @@ from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 from sottovoce.errors import InvalidInput, StorageError, check, suggestion
+from sottovoce.experiments.planning import check_epsilon, planned, within
 from sottovoce.methods import Method, for_real_world, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
 from sottovoce.problems.real import RealProblem
 from sottovoce.regions import NAMED_WEIGHTS
-from sottovoce.schedule import OwnBelief
+from sottovoce.schedule import OwnBelief, Speaking
 from sottovoce.study import Study
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
 SETTINGS = {"synthetic": 40, "real-world": 60}  # and their rounds
 
 _KINDS: dict[Any, tuple[str, ...]] = {
-    int: ("agents", "rounds", "runs", "seed", "regions", "features"),
-    (int, float): ("delta", "lengthscale", "clip", "participation", "noise"),
+    int: ("agents", "rounds", "runs", "seed", "regions", "features", "last"),
+    (int, float): ("epsilon", "delta", "lengthscale", "clip", "participation", "noise"),
     str: (
         "problem",
         "method",
@@ -33,9 +34,12 @@ _KINDS: dict[Any, tuple[str, ...]] = {
         "weights",
         "own_belief",
         "repeats",
+        "says",
+        "hears",
+        "basis",
         "device",
     ),
-    bool: ("local_start",),
+    bool: ("local_start", "dealt"),
 }
 _WORDS: dict[Any, str] = {
     int: "a whole number",
@@ -56,6 +60,7 @@ class RunConfig:
     runs: int = 5
     seed: int = 0
     delta: float | None = None  # None: N^(−1.1), the paper's
+    epsilon: float | None = None  # in place of a noise: the least that keeps within it
     settings: str | None = None  # the paper's: a name from SETTINGS
     regions: int | None = None
     features: int | None = None
@@ -66,9 +71,14 @@ class RunConfig:
     sampling: str | None = None
     sensitivity: str | None = None
     weights: str | None = None  # a name from regions.NAMED_WEIGHTS
-    own_belief: str | None = None  # p_t: root, inverse or square
+    own_belief: str | None = None  # p_t: root, inverse, square, or constant: always its own
     local_start: bool | None = None
     repeats: str | None = None  # of a query tried before: allow or replace
+    says: str | None = None  # what an agent sends: draw, mean or sums
+    hears: str | None = None  # what it makes of a broadcast: follow or learn
+    dealt: bool | None = None  # initial points of a public design
+    basis: str | None = None  # shared features: random or spread
+    last: int | None = None  # the last round that speaks
     device: str | None = None  # a device of PyTorch's, such as "cuda"; None: NumPy
 
     def __post_init__(self) -> None:
@@ -82,15 +92,26 @@ class RunConfig:
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         # one name for one problem, however it was written
         object.__setattr__(self, "problem", problem_named(self.problem).name)
-        # whatever else is wrong is said before anything runs
-        _ = self.study(), self.resolved_delta()
+        # whatever else is wrong is said before anything runs; a noise takes seconds to find
+        space, size = problem_named(self.problem).setting.space, self._size()
+        _ = Study(space, self._method_but_noise(), *size), self.resolved_delta()
 
     def resolved_method(self) -> Method:
         """The named method with this config's changes."""
-        method = method_named(self.method)
+        method = self._method_but_noise()
+        if self.epsilon is None:
+            return method
+        return within(method, *self._size(), self.epsilon, self.resolved_delta())
+
+    def _method_but_noise(self) -> Method:
+        """The same, without the noise that an ε asks for."""
+        method, setting = method_named(self.method), problem_named(self.problem).setting
         if self.resolved_settings() == "real-world":
             method = for_real_world(method)
-        names = ("regions", "features", "lengthscale", "local_start", "repeats")
+        if method.hears == "learn":
+            method = planned(method, setting.space.dims, setting.belief.kernel)
+        names = ["regions", "features", "lengthscale", "local_start", "repeats"]
+        names += ["says", "hears", "dealt", "basis"]
         changes: dict[str, Any] = {
             n: getattr(self, n) for n in names if getattr(self, n) is not None
         }
@@ -100,6 +121,8 @@ class RunConfig:
             changes["weights"] = NAMED_WEIGHTS[self.weights]
         if self.own_belief is not None:
             changes["own_belief"] = OwnBelief(cast(Any, self.own_belief))
+        if self.last is not None:
+            changes["speaking"] = Speaking(last=self.last)
         parts = [field.name for field in fields(Mechanism)]
         mechanism = {n: getattr(self, n) for n in parts if getattr(self, n) is not None}
         if mechanism and method.mechanism is None:
@@ -108,6 +131,11 @@ class RunConfig:
             )
         if method.mechanism is not None:
             changes["mechanism"] = replace(method.mechanism, **mechanism)
+        if self.epsilon is not None:
+            check(
+                self.noise is None, "give either a noise or an epsilon, not both", noise=self.noise
+            )
+            check_epsilon(method, self.epsilon)
         return replace(method, **changes)
 
     def resolved_settings(self) -> str:
@@ -119,16 +147,20 @@ class RunConfig:
 
     def study(self) -> Study:
         """The study to simulate."""
+        space, (agents, rounds) = problem_named(self.problem).setting.space, self._size()
+        return Study(space, self.resolved_method(), agents, rounds)
+
+    def _size(self) -> tuple[int, int]:
+        """N and T: as given, or the problem's, or the paper's."""
         setting, usual = problem_named(self.problem).setting, SETTINGS[self.resolved_settings()]
         agents = setting.agents or AGENTS if self.agents is None else self.agents
         rule = f"{self.problem} has {setting.agents} agents, no more can be asked for"
         check(setting.agents is None or agents <= setting.agents, rule, agents=agents)
-        rounds = usual if self.rounds is None else self.rounds
-        return Study(setting.space, self.resolved_method(), agents, rounds)
+        return agents, usual if self.rounds is None else self.rounds
 
     def resolved_delta(self) -> float:
         """δ as given, or the paper's."""
-        return paper_delta(self.study().agents) if self.delta is None else self.delta
+        return paper_delta(self._size()[0]) if self.delta is None else self.delta
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters."""

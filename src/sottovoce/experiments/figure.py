@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
@@ -35,7 +36,7 @@ class Curve:
 class Claim:
     """A statement that measurements can bear out or not.
 
-    better/than: the first curve's regret is below the second's.
+    better/than: the first curve's regret is below the second's, or below `factor` times it.
     comparable/than: they differ by less than the margin.
     quantity/of/value: a number of one curve is the value, within the tolerance: ε by the name of
     an accountant, "clipped_fraction", or "final", the regret at T.
@@ -49,6 +50,7 @@ class Claim:
     than: str | None = None
     measure: str = "mean"
     margin: float = 0.0
+    factor: float = 1.0
     quantity: str | None = None
     of: str | None = None
     value: float = 0.0
@@ -63,6 +65,7 @@ class Claim:
         )
         other = self.of if self.quantity is not None else self.than
         check(other is not None, "a claim must say than which curve, or of which", claim=self.claim)
+        check(0 < self.factor < math.inf, "factor must be finite and above 0", factor=self.factor)
         check(self.measure in MEASURES, f"measure must be one of {MEASURES}", measure=self.measure)
 
     @property
@@ -124,6 +127,10 @@ class Figure:
         """The same figure over another number of runs, or its own number."""
         changes: dict[str, Any] = {"seed": seed} if runs is None else {"seed": seed, "runs": runs}
         return self._changed(lambda config: replace(config, **changes))
+
+    def on_device(self, device: str) -> Figure:
+        """The same figure with every curve simulated there."""
+        return self._changed(lambda config: replace(config, device=device))
 
     def with_objective(self, objective: str) -> Figure:
         """The same figure with real objectives trained live, or looked up; others as they are."""
@@ -195,7 +202,8 @@ def _applicable(common: Mapping[str, Any], method: Any, name: str) -> dict[str, 
     """The common parameters that mean something to the method."""
     check(isinstance(method, str), f"{name}: a curve needs a method", method=method)
     value = method_named(method)
-    useless = {field.name for field in fields(Mechanism)} if value.mechanism is None else set()
+    protected = {*(field.name for field in fields(Mechanism)), "epsilon"}
+    useless = protected if value.mechanism is None else set()
     if value.regions == 1:
         useless.add("regions")
     return {key: item for key, item in common.items() if key not in useless}

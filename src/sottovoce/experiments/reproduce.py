@@ -126,6 +126,8 @@ def _frame(figure: Figure, summaries: Mapping[str, dict[str, Any]]) -> dict[str,
 def _command(name: str, config: RunConfig, problem: Problem) -> str:
     """What makes the figure again."""
     command = f"sottovoce reproduce {name} --runs {config.runs} --seed {config.seed}"
+    if config.device is not None:
+        command += f" --device {config.device}"
     live = isinstance(problem, RealProblem) and problem.objective == "live"
     return f"{command} --objective live" if live else command
 
@@ -150,11 +152,15 @@ def _against_controls(figure: Figure) -> list[Claim]:
 def _searches(config: RunConfig) -> tuple[Any, ...]:
     """What a curve must share with its control, so that they differ by the message alone.
 
-    Neither z nor q, S, or the weights: where noise is largest does not depend on its scale.
+    Of those that follow, neither z nor q, S, or the weights: where noise is largest does not
+    depend on its scale.
     """
     study, method = config.study(), config.resolved_method()
-    basis = (method.features, method.lengthscale, method.regions, method.local_start)
-    return (config.problem, study.agents, *basis)
+    basis = (method.features, method.lengthscale, method.basis, method.regions)
+    start = (method.local_start, method.dealt, method.hears, method.own_belief)
+    # agents that learn weigh what they hear by the noise it is known to have
+    noise = study.release_noise if method.hears == "learn" else None
+    return (config.problem, study.agents, *basis, *start, noise)
 
 
 def _common_settings(figure: Figure) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def judge(
         return _judge_quantity(claim, results, summaries)
     one, other = str(claim.better or claim.comparable), str(claim.than)
     ours, theirs = (measured(results[label], claim.measure) for label in (one, other))
-    difference = theirs - ours
+    difference = claim.factor * theirs - ours
     mean, error, reach = _interval(difference)
     verdict = (
         _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)

@@ -34,7 +34,7 @@ def _lines(figures: list[dict[str, Any]]) -> list[str]:
     lines = []
     for figure in figures:
         lines += [
-            f"### {figure['title']} ({figure['paper']})",
+            f"### {figure['title']}" + (f" ({figure['paper']})" if figure["paper"] else ""),
             "",
             f"{figure['about']} Problem `{figure['problem']}`{_objective(figure)}, "
             f"{counted(figure['runs'], 'run', 'runs')}: `{figure['command']}`.",

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from sottovoce.errors import InvalidInput
+from sottovoce.experiments.planning import (
+    LITTLE,
+    MOST_FEATURES,
+    forecast,
+    planned,
+    rehearse,
+    within,
+)
+from sottovoce.kernel import Kernel
+from sottovoce.methods import DP_FTS, DP_FTS_DE, FTS_DE, SOTTOVOCE, SOTTOVOCE_CONTROL, TS, Method
+from sottovoce.privacy.accountant import epsilon as spent
+from sottovoce.privacy.budget import paper_delta
+from sottovoce.privacy.release import Mechanism
+from sottovoce.schedule import Speaking
+
+KEYS = {
+    *("epsilon", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
+    *("noise", "clip", "participation", "features", "lengthscale", "initial"),
+    *("revealed", "signal_to_noise", "rehearsal"),
+}
+
+
+def mechanism_of(method: Method) -> Mechanism:
+    assert method.mechanism is not None
+    return method.mechanism
+
+
+def spent_by(method: Method, agents: int, rounds: int, delta: float) -> float:
+    event = mechanism_of(method).event(agents, "test")
+    return spent([event] * method.speaking.count(rounds), delta, "pld")
+
+
+# M and ℓ
+
+
+def test_more_dimensions_have_more_features_in_pairs_and_a_longer_scale() -> None:
+    methods = [planned(SOTTOVOCE, dims) for dims in range(1, 13)]
+    features = [method.features for method in methods]
+    assert all(count % 2 == 0 for count in features)
+    assert all(one < two for one, two in pairwise(features))
+    assert all(one.lengthscale < two.lengthscale for one, two in pairwise(methods))
+    assert (features[0], methods[0].lengthscale) == (16, 0.25)
+
+
+def test_only_the_features_are_planned() -> None:
+    method = planned(SOTTOVOCE_CONTROL, 3)
+    same: dict[str, Any] = {"features": SOTTOVOCE.features, "lengthscale": 0.4}
+    assert replace(method, **same) == SOTTOVOCE_CONTROL
+
+
+def test_a_kernel_that_is_known_gives_its_length_scale() -> None:
+    method = planned(SOTTOVOCE, 1, Kernel(0.03, 1.0, 0.01))
+    assert method.lengthscale == 0.03
+    assert method.features == 2 * math.ceil(1 / 0.03)  # two for each hill that fits in
+    assert planned(SOTTOVOCE, 2, Kernel(0.9, 1.0, 0.01)).features == 32
+
+
+@pytest.mark.parametrize(("lengthscale", "dims"), [(0.05, 3), (0.03, 500), (1e-300, 2), (0.3, 40)])
+def test_there_are_never_more_features_than_the_most(lengthscale: float, dims: int) -> None:
+    assert planned(SOTTOVOCE, dims, Kernel(lengthscale, 1.0, 0.01)).features == MOST_FEATURES
+    assert planned(SOTTOVOCE, 1000).features == MOST_FEATURES
+
+
+@pytest.mark.parametrize("dims", [0, -2])
+def test_without_dimensions_nothing_can_be_planned(dims: int) -> None:
+    with pytest.raises(InvalidInput, match=f"dims must be at least 1, got dims={dims}"):
+        planned(SOTTOVOCE, dims)
+
+
+# z
+
+
+@pytest.mark.parametrize(("target", "delta"), [(0.1, 0.003), (1.0, 1e-6), (9.91, 0.003)])
+def test_all_releases_stay_within_epsilon_and_hardly_below(target: float, delta: float) -> None:
+    method = within(SOTTOVOCE, 100, 40, target, delta)
+    assert 0.99 * target < spent_by(method, 100, 40, delta) <= target
+    same = replace(mechanism_of(method), noise=mechanism_of(SOTTOVOCE).noise)
+    assert replace(method, mechanism=same) == SOTTOVOCE
+
+
+def test_a_smaller_epsilon_or_delta_needs_more_noise() -> None:
+    noises = [mechanism_of(within(SOTTOVOCE, 50, 5, e, 1e-3)).noise for e in (3.0, 1.0, 0.3)]
+    assert all(one < two for one, two in pairwise(noises))
+    noises = [mechanism_of(within(SOTTOVOCE, 50, 5, 1.0, d)).noise for d in (1e-2, 1e-3, 1e-6)]
+    assert all(one < two for one, two in pairwise(noises))
+
+
+def test_noise_grows_with_the_number_of_releases_and_not_with_silent_rounds() -> None:
+    everybody = replace(mechanism_of(DP_FTS), participation=1.0)
+    noises = []
+    for last in (0, 3):
+        method = replace(DP_FTS, mechanism=everybody, speaking=Speaking(last=last))
+        few, many = (within(method, 50, rounds, 2.0, 1e-3) for rounds in (4, 400))
+        assert few == many
+        assert spent_by(many, 50, 400, 1e-3) <= 2.0
+        noises.append(mechanism_of(few).noise)
+    # four Gaussian releases together are one with half the noise
+    assert noises[1] == pytest.approx(2 * noises[0], rel=1e-3)
+
+
+def test_samples_of_a_fixed_size_are_kept_within_epsilon_by_rdp() -> None:
+    method = replace(DP_FTS_DE, mechanism=Mechanism(participation=0.5, sampling="fixed"))
+    private = mechanism_of(within(method, 20, 2, 3.0, 0.01))
+    assert 2.9 < spent([private.event(20, "test")] * 2, 0.01, "rdp") <= 3.0
+
+
+def test_a_mechanism_without_noise_gets_some() -> None:
+    bare = replace(SOTTOVOCE, mechanism=replace(mechanism_of(SOTTOVOCE), noise=0.0))
+    assert within(bare, 50, 5, 1.0, 1e-3) == within(SOTTOVOCE, 50, 5, 1.0, 1e-3)
+
+
+@pytest.mark.parametrize("method", [TS, FTS_DE])
+def test_a_method_that_protects_nothing_takes_no_epsilon(method: Method) -> None:
+    with pytest.raises(InvalidInput, match=f"'{method.name}' protects nothing"):
+        within(method, 50, 5, 1.0, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be finite and above 0"),
+        ({"epsilon": -1.0}, "epsilon must be finite and above 0"),
+        ({"epsilon": math.nan}, "epsilon must be finite and above 0"),
+        ({"epsilon": math.inf}, "epsilon must be finite and above 0"),
+        ({"delta": 0.0}, r"delta must be in \(0, 1\)"),
+        ({"delta": 2.0}, r"delta must be in \(0, 1\)"),
+        ({"rounds": 0}, "rounds must be at least 1, got rounds=0"),
+        ({"rounds": -5}, "rounds must be at least 1, got rounds=-5"),
+        ({"agents": 0}, "agents must be at least 1, got agents=0"),
+    ],
+)
+@pytest.mark.parametrize("sampling", ["poisson", "fixed"])
+def test_wrong_promises_are_refused(sampling: Any, changes: dict[str, Any], said: str) -> None:
+    method = replace(SOTTOVOCE, mechanism=Mechanism(participation=0.5, sampling=sampling))
+    given = {"agents": 50, "rounds": 5, "epsilon": 1.0, "delta": 1e-3, **changes}
+    with pytest.raises(InvalidInput, match=said):
+        within(method, **given)
+
+
+# the rehearsal
+
+
+def test_a_rehearsal_compares_the_method_with_solo_search() -> None:
+    found = rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2)
+    assert found.runs == 2
+    assert found.alone > 0
+    assert found.together > 0
+    assert found.gain == pytest.approx(1 - found.together / found.alone)
+    assert 0 <= found.error < math.inf
+    assert rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2) == found
+    assert rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
+
+
+def test_solo_search_gains_nothing_over_itself() -> None:
+    found = rehearse(TS, 1, 4, 3, 2)
+    assert (found.gain, found.error) == (0.0, 0.0)
+    assert found.alone == found.together
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"runs": 1}, "a rehearsal needs at least 2 runs, got runs=1"),
+        ({"runs": 0}, "a rehearsal needs at least 2 runs"),
+        ({"dims": 7}, "a rehearsal has at most 6 dimensions.*got dims=7"),
+        ({"dims": 0}, "dims must be"),
+        ({"agents": 0}, "agents must be"),
+        ({"rounds": 0}, "rounds must be"),
+    ],
+)
+def test_a_rehearsal_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str) -> None:
+    given = {"dims": 1, "agents": 4, "rounds": 3, "runs": 2, **changes}
+    with pytest.raises(InvalidInput, match=said):
+        rehearse(SOTTOVOCE, **given)
+
+
+# all together
+
+
+def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
+    found = forecast(100, 2, 10, 1.0, None, 0)
+    assert set(found) == KEYS
+    assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (100, 2, 10, 1)
+    assert found["delta"] == pytest.approx(paper_delta(100))
+    assert found["adjacency"] == "zero-out"
+    method = within(planned(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])
+    assert found["noise"] == mechanism_of(method).noise
+    assert (found["features"], found["lengthscale"]) == (method.features, method.lengthscale)
+    assert found["epsilon"] == spent_by(method, 100, 10, found["delta"]) <= 1.0
+    assert found["rehearsal"] is None
+    assert found["signal_to_noise"] > 0
+
+
+def test_a_forecast_may_rehearse() -> None:
+    found = forecast(4, 1, 3, 5.0, 0.01, 2)
+    assert set(found["rehearsal"]) == {"alone", "together", "gain", "error", "runs"}
+    assert all(math.isfinite(value) for value in found["rehearsal"].values())
+    assert found["delta"] == 0.01
+
+
+def test_more_agents_or_a_larger_epsilon_reveal_more() -> None:
+    few, many = (forecast(n, 2, 10, 1.0, 1e-4, 0) for n in (10, 2000))
+    generous = forecast(10, 2, 10, 10.0, 1e-4, 0)
+    for better in (many, generous):
+        assert better["signal_to_noise"] > few["signal_to_noise"]
+        assert 0 < few["revealed"] < better["revealed"] < 1
+    assert few["revealed"] < LITTLE < many["revealed"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"agents": 1}, "a federation needs at least 2 agents, got agents=1"),
+        ({"agents": 1, "delta": 0.01}, "a federation needs at least 2 agents, got agents=1"),
+        ({"agents": -3, "delta": 0.01}, "a federation needs at least 2 agents"),
+        ({"dims": 0}, "dims must be at least 1"),
+        ({"dims": 7, "runs": 2}, "at most 6 dimensions"),
+        ({"rounds": 0}, "rounds must be at least 1"),
+        ({"epsilon": 0.0}, "epsilon must be finite and above 0"),
+        ({"delta": 2.0}, r"delta must be in \(0, 1\)"),
+        ({"runs": 1}, "runs must be 0, or 2 and more, got runs=1"),
+        ({"runs": -2}, "runs must be 0, or 2 and more"),
+    ],
+)
+def test_a_forecast_of_nonsense_is_refused(changes: dict[str, Any], said: str) -> None:
+    given = {"agents": 10, "dims": 1, "rounds": 3, "epsilon": 1.0, "delta": None, "runs": 0}
+    with pytest.raises(InvalidInput, match=said):
+        forecast(**{**given, **changes})
