@@ -51,7 +51,7 @@ mutants: install
 bench: install
 	$(BIN)/python benchmarks/ask.py
 	$(BIN)/python benchmarks/simulate.py
-	$(BIN)/python benchmarks/simulate.py
+	$(BIN)/python benchmarks/audit.py
 
 format: install
 	$(BIN)/ruff check --fix .
