@@ -325,6 +325,7 @@ def test_the_objective_of_a_real_problem_can_be_chosen_and_others_have_none() ->
     live = with_objective(RunConfig(problem="landmine"), "live")
     assert live.problem == "landmine:objective=live"
     assert with_objective(live, "table").problem == "landmine"
-    assert with_objective(RunConfig(), "live") == RunConfig()
+    with pytest.raises(InvalidInput, match=r"'synthetic' trains nothing, so it takes no objective"):
+        with_objective(RunConfig(), "live")
     with pytest.raises(InvalidInput, match=r"objective must be one of table, live"):
-        with_objective(RunConfig(), "alive")
+        with_objective(live, "alive")

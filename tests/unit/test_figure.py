@@ -240,3 +240,8 @@ def test_real_objectives_of_a_figure_can_all_be_trained_live() -> None:
     (figure,) = chosen_figures(["landmine-convergence"])
     problems = {curve.config.problem for curve in figure.with_objective("live").curves}
     assert problems == {"landmine:objective=live"}
+
+
+def test_figures_of_made_up_problems_keep_their_objectives_when_others_go_live() -> None:
+    (figure,) = chosen_figures(["impact-of-q"])
+    assert figure.with_objective("live") == figure

@@ -167,16 +167,18 @@ class RunConfig:
         return asdict(self)
 
 
-def with_objective(config: RunConfig, objective: str) -> RunConfig:
-    """The config with a real problem's objective trained live, or looked up in its table.
+def real(config: RunConfig) -> bool:
+    """Whether the problem is one on real data."""
+    return isinstance(problem_named(config.problem), RealProblem)
 
-    A problem that has no such choice stays as it is.
-    """
+
+def with_objective(config: RunConfig, objective: str) -> RunConfig:
+    """The config with a real problem's objective trained live, or looked up in its table."""
     known = get_args(get_type_hints(RealProblem)["objective"])
     check(objective in known, f"objective must be one of {', '.join(known)}", objective=objective)
     problem = problem_named(config.problem)
     if not isinstance(problem, RealProblem):
-        return config
+        raise InvalidInput(f"problem {config.problem!r} trains nothing, so it takes no objective")
     return replace(config, problem=replace(problem, objective=cast(Any, objective)).name)
 
 

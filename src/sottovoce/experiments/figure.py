@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, StorageError, check, suggestion
-from sottovoce.experiments.config import RunConfig, config_from, with_objective
+from sottovoce.experiments.config import RunConfig, config_from, real, with_objective
 from sottovoce.methods import method_named
 from sottovoce.privacy.release import Mechanism
 
@@ -134,7 +134,9 @@ class Figure:
 
     def with_objective(self, objective: str) -> Figure:
         """The same figure with real objectives trained live, or looked up; others as they are."""
-        return self._changed(lambda config: with_objective(config, objective))
+        return self._changed(
+            lambda config: with_objective(config, objective) if real(config) else config
+        )
 
     def _changed(self, change: Callable[[RunConfig], RunConfig]) -> Figure:
         changed = (replace(c, config=change(c.config)) for c in self.curves)
