@@ -69,8 +69,8 @@ def information_gain(t: int, dims: int) -> float:
 class Speaking:
     """Which rounds speak: every `every`-th, up to and with round `last` (None: no end).
 
-    Between two spoken rounds agents keep the last broadcast. After the last one they go on alone,
-    and no more privacy is spent.
+    Between two spoken rounds agents keep the last broadcast. After the last one no more privacy is
+    spent, and agents that follow broadcasts go on alone.
     """
 
     every: int = 1
