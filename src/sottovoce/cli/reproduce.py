@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
 from sottovoce.errors import InvalidInput
 
 _STYLES = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
@@ -57,7 +57,7 @@ def reproduce(
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
     began = time.perf_counter()
     try:
-        with _bar() as bar:
+        with counting_bar() as bar:
             contents = run_figures(chosen, out, jobs, _advance(bar))
     except KeyboardInterrupt:
         ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
@@ -122,16 +122,6 @@ def _show(content: dict[str, Any]) -> None:
         verdict = f"[{_STYLES[claim['verdict']]}]{claim['verdict']}[/]"
         table.add_row(claim["claim"], claim["paper"], claim["text"], verdict)
     OUT.print(table)
-
-
-def _bar() -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
 
 
 def _advance(bar: Progress) -> Any:

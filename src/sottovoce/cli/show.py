@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
@@ -44,6 +44,17 @@ def number(value: float | None) -> str:
 def print_json(content: dict[str, Any]) -> None:
     """The one JSON object of a command."""
     print(json.dumps(content, allow_nan=False))
+
+
+def counting_bar() -> Progress:
+    """A bar on standard error that counts what is done."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
 
 
 @contextmanager

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
 from sottovoce.errors import InvalidInput, check
 
 table = typer.Typer(
@@ -79,7 +78,7 @@ def make(
     place = place_named(device)
     have_data([replace(problem, objective="live").name])
     try:
-        with _bar() as bar:
+        with counting_bar() as bar:
             task = bar.add_task("models", total=None)
 
             def advance(done: int, total: int) -> None:
@@ -141,13 +140,3 @@ def _show(tables: list[dict[str, Any]], as_json: bool) -> None:
             f"again: {about.get('command')}",
             soft_wrap=True,
         )
-
-
-def _bar() -> Progress:
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
