@@ -172,7 +172,7 @@ MUTANTS = [
         "or digest != _digest(previous, seq, round_number, header, payload)",
         "",
     ),
-    Mutant("truncation not noticed", LEDGER, "if count > self._count:", "if False:"),
+    Mutant("truncation not noticed", LEDGER, "if head.entries > count:", "if False:"),
     Mutant("payload outside the digest", LEDGER, "header.encode(), payload)", "header.encode())"),
     Mutant(
         "round may be written twice",

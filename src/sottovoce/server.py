@@ -6,7 +6,9 @@ itself and in secret, and commits the release to its ledger before anyone can re
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,7 @@ from sottovoce.privacy.events import DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
 from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
-from sottovoce.study import Study
+from sottovoce.study import Study, plain
 
 
 def aggregate(study: Study, round_number: int, vectors: Array, source: Source) -> Release:
@@ -75,7 +77,8 @@ class Server:
             raise SimulationOnly(
                 f"a server that is not a simulation takes no seeded randomness, got {source.label}"
             )
-        self._start(study, source, budget, Ledger(ledger, study.to_dict()))
+        constants = {**study.to_dict(), **_granted(budget)}
+        self._start(study, source, budget, Ledger(ledger, constants))
 
     @classmethod
     def simulation(
@@ -88,7 +91,7 @@ class Server:
         """A server whose noise can be repeated, hence protects nobody."""
         _check_served(study)
         server = cls.__new__(cls)
-        constants = {**study.to_dict(), "simulation": True}
+        constants = {**study.to_dict(), **_granted(budget), "simulation": True}
         server._start(study, Seeded(seed), budget, Ledger(ledger, constants))
         return server
 
@@ -173,9 +176,19 @@ class Server:
             raise WrongRound(f"round {round_number} has not been released")
         return Broadcast(self.study.fingerprint, entry.round, entry.release.vectors, entry.digest)
 
+    def last_broadcast(self) -> Broadcast | None:
+        """The newest closed round as it was committed; None before the first."""
+        done = self._ledger.entries
+        return self.broadcast(done[-1].round) if done else None
+
     def close(self) -> None:
         """Let go of the ledger."""
         self._ledger.close()
+
+
+def _granted(budget: Budget | None) -> dict[str, Any]:
+    """What the ledger is to remember of a budget, so that nobody reopens it with a larger one."""
+    return {} if budget is None else {"budget": plain(asdict(budget))}
 
 
 def _check_served(study: Study) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -15,16 +16,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import check
+from sottovoce.errors import InvalidInput, check
 from sottovoce.features import Features, shared_features
 from sottovoce.methods import Method
 from sottovoce.pool import Common, Pool
-from sottovoce.privacy.release import noise_scale
-from sottovoce.regions import Regions, assigned, equal_boxes
+from sottovoce.privacy.release import Mechanism, noise_scale
+from sottovoce.regions import Regions, Weights, assigned, equal_boxes
+from sottovoce.schedule import Exploration, OwnBelief, Speaking
 from sottovoce.space import Space
 from sottovoce.spread import spread_points
 
 _DESIGN = "sottovoce/design/v1"  # part of what the seed means
+_PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
+    "mechanism": Mechanism,
+    "weights": Weights,
+    "own_belief": OwnBelief,
+    "exploration": Exploration,
+    "speaking": Speaking,
+}
 
 
 @dataclass(frozen=True)
@@ -120,6 +129,20 @@ class Study:
             "space": self.space.to_dict(),
         }
 
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+        """The study that `to_dict` wrote; anything else, or of another version, is refused."""
+        try:
+            parts = {name: _whole(value) for name, value in data["method"].items()}
+            for name, kind in _PARTS.items():
+                parts[name] = None if parts[name] is None else kind(**parts[name])
+            space, method = Space.from_dict(data["space"]), Method(**parts)
+            study = cls(space, method, data["agents"], data["rounds"], data["feature_seed"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidInput(f"these are not a study's public constants: {error!r}") from error
+        check(study.to_dict() == data, "a study's public constants must be of this version's")
+        return study
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the constants: equal exactly when two parties agree on all of them."""
@@ -134,3 +157,10 @@ def plain(data: Any) -> Any:
     if isinstance(data, float) and math.isinf(data):
         return "infinite"
     return int(data) if isinstance(data, float) and data.is_integer() else data
+
+
+def _whole(data: Any) -> Any:
+    """What `plain` was given, as far as it can be told."""
+    if isinstance(data, Mapping):
+        return {key: _whole(value) for key, value in data.items()}
+    return math.inf if data == "infinite" else data

@@ -37,6 +37,7 @@ from sottovoce.methods import (
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
+from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.noise import Seeded, SystemEntropy
 from sottovoce.privacy.release import Mechanism
 from sottovoce.schedule import Speaking
@@ -476,3 +477,32 @@ def test_a_round_whose_head_could_not_be_written_is_closed_again_with_the_same_b
     assert server.events == [SubsampledGaussian(1.0, 0.25, AGENTS)]
     assert heard.to_bytes() == server.broadcast(0).to_bytes()
     server.close()
+
+
+def test_a_ledger_is_not_reopened_with_another_budget(tmp_path: Path) -> None:
+    Server(study(), tmp_path / "ledger.db", PLENTY).close()
+    for other in (replace(PLENTY, epsilon=2000.0), replace(PLENTY, delta=1e-4)):
+        with pytest.raises(LedgerError, match=r"budget is \{.*1000.*\} there and \{.*\} here"):
+            Server(study(), tmp_path / "ledger.db", other)
+    with pytest.raises(LedgerError, match=r"'moments'.* there and .*'rdp'.* here"):
+        Server(study(), tmp_path / "ledger.db", replace(PLENTY, accountant="rdp"))
+    Server(study(), tmp_path / "ledger.db", Budget(1000, 1e-5, "moments")).close()
+
+
+def test_what_was_granted_is_in_the_ledger(tmp_path: Path) -> None:
+    Server(study(), tmp_path / "real.db", PLENTY).close()
+    granted = {"epsilon": 1000, "delta": 1e-5, "accountant": "moments"}
+    assert read_ledger(tmp_path / "real.db").constants["budget"] == granted
+    Server.simulation(study(), 0, tmp_path / "free.db").close()
+    assert "budget" not in read_ledger(tmp_path / "free.db").constants
+    Server.simulation(study(), 0, tmp_path / "bound.db", PLENTY).close()
+    assert read_ledger(tmp_path / "bound.db").constants["budget"] == granted
+
+
+def test_the_last_broadcast_is_the_newest_that_was_committed() -> None:
+    server = Server.simulation(study(), seed=0)
+    assert server.last_broadcast() is None
+    play(server)
+    second = play(server)
+    server.open_round()
+    assert server.last_broadcast() == second

@@ -222,3 +222,30 @@ def test_agents_that_know_the_seed_share_the_features() -> None:
 def test_a_studys_weights_are_its_methods() -> None:
     assert np.array_equal(STUDY.weights(8), Weights()(8, np.arange(6) % 2, 2))
     assert STUDY.assignment.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_study_is_made_again_from_its_constants(name: str) -> None:
+    space = Space([Float("x", 1e-3, 1.0, log=True), Category("c", ("a", "b"))])
+    whole = Study(space, METHODS[name], 6, 9, 3)
+    again = Study.from_dict(json.loads(json.dumps(whole.to_dict())))
+    assert again.fingerprint == whole.fingerprint
+    assert again.method == whole.method
+
+
+def test_constants_that_are_no_study_are_refused() -> None:
+    good = Study(Space([Float("x", 0.0, 1.0)]), METHODS["dp-fts"], 6, 9).to_dict()
+    method = good["method"]
+    for bad in (
+        {},
+        {**good, "agents": 0},
+        {**good, "method": None},
+        {**good, "method": {**method, "newer": 1}},
+        {**good, "method": {**method, "weights": 3}},
+        {**good, "space": {}},
+    ):
+        with pytest.raises(InvalidInput):
+            Study.from_dict(bad)
+    for other in ({**good, "schema": 2}, {**good, "more": 1}):
+        with pytest.raises(InvalidInput, match="of this version's"):
+            Study.from_dict(other)

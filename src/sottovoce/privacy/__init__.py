@@ -14,7 +14,7 @@ from sottovoce.privacy.events import (
     SubsampledGaussian,
     adjacency,
 )
-from sottovoce.privacy.ledger import Entry, Ledger
+from sottovoce.privacy.ledger import Entry, Ledger, LedgerView, read_ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
 from sottovoce.privacy.release import (
     Diagnostics,
@@ -35,6 +35,7 @@ __all__ = [
     "Entry",
     "Event",
     "Ledger",
+    "LedgerView",
     "Mechanism",
     "NonPrivate",
     "Release",
@@ -49,6 +50,7 @@ __all__ = [
     "noise_for",
     "noise_only",
     "paper_delta",
+    "read_ledger",
     "release",
     "unprotected",
 ]

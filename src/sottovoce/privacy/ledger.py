@@ -7,6 +7,7 @@ digest is also kept beside the file, in `<ledger>.head`, and goes out with every
 
 A round is committed, to disk, before its release can be read: a crash before the commit has
 sent nothing, a crash after it finds the same bytes again. Nothing of any single agent is here.
+`read_ledger` looks at one without touching it, also while its server is at work.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +53,30 @@ class Entry:
     digest: str
 
 
+@dataclass(frozen=True)
+class LedgerView:
+    """What a ledger held when it was read."""
+
+    constants: dict[str, Any]  # of the study; what was granted is among them
+    entries: tuple[Entry, ...]  # oldest first
+    head: str  # the newest digest
+
+
+class _Chain(NamedTuple):
+    """A ledger whose digests all fit."""
+
+    study: str  # header of the first entry
+    entries: dict[int, Entry]  # by round
+    digests: list[bytes]  # of all entries, the study's first
+
+
+class _Head(NamedTuple):
+    """What the file beside a ledger remembers of it."""
+
+    entries: int
+    digest: bytes
+
+
 class Ledger:
     """A study's ledger; creates it, or opens and verifies the one that is there.
 
@@ -81,13 +106,15 @@ class Ledger:
         self._db.execute("PRAGMA synchronous = EXTRA")  # a commit survives power loss
         if new:
             self._begin(header)
-        self._entries, self._digest, self._count, found = _verified(self._db)
-        if found != header:
+        chain = _verified(self._db)
+        if chain.study != header:
             raise LedgerError(
-                f"{self._name} belongs to another study: {_difference(found, header)}"
+                f"{self._name} belongs to another study: {_difference(chain.study, header)}"
             )
-        if not new:
-            self._compare_head()
+        if self._head_path is not None and not new:
+            _compare(_remembered(self._head_path), chain, self._name)
+        self._entries, self._digest = chain.entries, chain.digests[-1]
+        self._count = len(chain.digests)
         self.write_head()
 
     @property
@@ -141,7 +168,7 @@ class Ledger:
 
     @property
     def _head_path(self) -> Path | None:
-        return None if self.path is None else self.path.with_name(self.path.name + ".head")
+        return None if self.path is None else _beside(self.path)
 
     def _holds_something(self) -> bool:
         """Whether there is a record already; a record that lost its file is refused."""
@@ -168,28 +195,6 @@ class Ledger:
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)",
             (seq, round_number, header, payload, digest),
         )
-
-    def _compare_head(self) -> None:
-        """Refuse a ledger that is shorter than, or different from, what its head remembers."""
-        head_path = self._head_path
-        if head_path is None or not head_path.exists():
-            if self._count == 1:  # killed between the first commit and its head
-                return
-            raise LedgerError(
-                f"{head_path} is missing: whether {self._name} is whole cannot be told"
-            )
-        try:
-            head = json.loads(head_path.read_text())
-            count, digest = int(head["entries"]), bytes.fromhex(head["digest"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise LedgerError(f"{head_path} is damaged: {error}") from error
-        if count > self._count:
-            raise LedgerError(
-                f"{self._name} was truncated: it has {self._count} entries, its head says {count}"
-            )
-        row = self._db.execute("SELECT digest FROM entries WHERE seq = ?", (count - 1,)).fetchone()
-        if row is None or row[0] != digest:
-            raise LedgerError(f"{self._name} and its head disagree: one of them was changed")
 
     def write_head(self) -> None:
         """Replace the head file as a whole, so that a kill leaves the old one or the new one."""
@@ -222,27 +227,92 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _verified(db: sqlite3.Connection) -> tuple[dict[int, Entry], bytes, int, str]:
-    """Read every entry and check the chain: (rounds, newest digest, entries, study header)."""
+def read_ledger(path: str | Path) -> LedgerView:
+    """What a ledger holds, verified as when it is opened; nothing is written, or created."""
+    file, name = Path(path), f"ledger {path}"
+    # Before the entries: a server at work commits first, so what is read later is never shorter.
+    head = _remembered(_beside(file))
+    try:
+        uri = f"{file.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
+            db.execute("BEGIN")  # all of it as of one moment
+            chain = _verified(db)
+    except sqlite3.Error as error:
+        raise LedgerError(f"{name} cannot be read as a ledger: {error}") from error
+    _compare(head, chain, name)
+    constants = _constants(chain.study)
+    if not constants:
+        raise LedgerError(f"the first entry of {name} is not a study")
+    return LedgerView(constants, tuple(chain.entries.values()), chain.digests[-1].hex())
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(path.name + ".head")
+
+
+def _remembered(path: Path) -> _Head | None:
+    """What a head file says; None if there is none."""
+    try:
+        head = json.loads(path.read_text())
+        return _Head(int(head["entries"]), bytes.fromhex(head["digest"]))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise LedgerError(f"{path} is damaged, or cannot be read: {error}") from error
+
+
+def _compare(head: _Head | None, chain: _Chain, name: str) -> None:
+    """Refuse a ledger that is shorter than, or different from, what its head remembers."""
+    count = len(chain.digests)
+    if head is None:
+        if count == 1:  # killed between the first commit and its head
+            return
+        raise LedgerError(f"the head is missing: whether {name} is whole cannot be told")
+    if head.entries > count:
+        raise LedgerError(
+            f"{name} was truncated: it has {count} entries, its head says {head.entries}"
+        )
+    if head.entries < 1 or chain.digests[head.entries - 1] != head.digest:
+        raise LedgerError(f"{name} and its head disagree: one of them was changed")
+
+
+def _verified(db: sqlite3.Connection) -> _Chain:
+    """Read every entry and check the chain."""
     if db.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError("the file is damaged")
-    entries: dict[int, Entry] = {}
-    previous, study, count = _GENESIS, "", 0
+    chain, previous = _Chain("", {}, []), _GENESIS
     rows = db.execute("SELECT seq, round, header, payload, digest FROM entries ORDER BY seq")
-    for seq, round_number, header, payload, digest in rows:
+    for count, (seq, round_number, header, payload, digest) in enumerate(rows):
         if seq != count or digest != _digest(previous, seq, round_number, header, payload):
             raise LedgerError(f"ledger entry {count} was tampered with: its digest does not fit")
         if seq == 0:
-            study = header
+            chain = chain._replace(study=header)
         else:
-            content = json.loads(header)
-            vectors = np.frombuffer(payload, dtype="<f8").reshape(content["shape"])
-            release = Release(vectors, from_dict(content["event"]))
-            entries[round_number] = Entry(round_number, release, digest.hex())
-        previous, count = digest, count + 1
-    if count == 0:
+            chain.entries[round_number] = _entry(round_number, header, payload, digest)
+        chain.digests.append(digest)
+        previous = digest
+    if not chain.digests:
         raise LedgerError("the ledger has no entries, not even its first")
-    return entries, previous, count, study
+    return chain
+
+
+def _entry(round_number: int, header: str, payload: bytes, digest: bytes) -> Entry:
+    try:
+        content = json.loads(header)
+        vectors = np.frombuffer(payload, dtype="<f8").reshape(content["shape"])
+        release = Release(vectors, from_dict(content["event"]))
+    except (ValueError, KeyError, TypeError) as error:  # its digest fits: made so on purpose
+        raise LedgerError(f"the ledger's round {round_number} is no release: {error!r}") from error
+    return Entry(round_number, release, digest.hex())
+
+
+def _constants(header: str) -> dict[str, Any]:
+    """The study in the first entry's header; nothing if there is none."""
+    try:
+        study = json.loads(header)["study"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return study if isinstance(study, dict) else {}
 
 
 def _digest(
@@ -261,9 +331,9 @@ def _canonical(content: Mapping[str, Any]) -> str:
 
 
 def _difference(found: str, wanted: str) -> str:
-    """The first public constant in which two studies differ."""
-    ours, theirs = json.loads(wanted)["study"], json.loads(found).get("study", {})
-    for key in sorted(set(ours) | set(theirs)):
-        if ours.get(key) != theirs.get(key):
-            return f"{key} is {theirs.get(key)!r} there and {ours.get(key)!r} here"
-    return "its first entry is not a study"
+    """The public constants in which two studies differ."""
+    ours, theirs = _constants(wanted), _constants(found)
+    differing = [key for key in sorted(set(ours) | set(theirs)) if ours.get(key) != theirs.get(key)]
+    if not theirs or not differing:
+        return "its first entry is not a study"
+    return "; ".join(f"{k} is {theirs.get(k)!r} there and {ours.get(k)!r} here" for k in differing)
