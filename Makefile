@@ -52,6 +52,8 @@ bench: install
 	$(BIN)/python benchmarks/ask.py
 	$(BIN)/python benchmarks/simulate.py
 	$(BIN)/python benchmarks/audit.py
+	$(BIN)/python benchmarks/optuna_sampler.py
+	$(BIN)/python benchmarks/federation.py
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -117,7 +117,7 @@ class Agent(Searcher):
             "belief": self.belief.to_dict(),
             "points": [point.tolist() for point in self._points],
             "values": [None if math.isnan(value) else value for value in self._values],
-            "random": self._random.bit_generator.state,
+            "random": self._generator().bit_generator.state,
             "kernel": None if self._kernel is None else kernel_to_list(self._kernel),
             "fitted_at": self._fitted_at,
             "beside": None if self._beside_kernel is None else kernel_to_list(self._beside_kernel),
@@ -152,7 +152,7 @@ class Agent(Searcher):
             raise InvalidInput(f"it was saved with another belief, {content['belief']}")
         for point, value in zip(content["points"], content["values"], strict=True):
             self.tell(self.study.space.decode(np.asarray(point, dtype=float)), value)
-        self._random.bit_generator.state = content["random"]
+        self._generator().bit_generator.state = content["random"]
         if content["broadcast"] is not None:
             self.receive(Broadcast.from_bytes(bytes.fromhex(content["broadcast"])))
         if content["kernel"] is not None:

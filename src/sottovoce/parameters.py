@@ -235,27 +235,35 @@ class Integer(_Number):
 
     Integer v owns the cell from v - 0.5 to v + 0.5 and sits at its centre, on a linear scale or,
     with `log`, on a logarithmic one: a uniform u gives every integer its cell's share.
+    With `step` it takes only every step-th integer from low to high.
     """
 
     low: int
     high: int
+    step: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        low, high = self.low, self.high
+        low, high, step = self.low, self.high, 1 if self.step is None else self.step
         ok = low >= -MAX_INTEGER and high <= MAX_INTEGER
         self._check(ok, f"bounds must be within ±{MAX_INTEGER}, got {low=}, {high=}")
+        ok = _is_number(step, Integral) and step >= 1 and (high - low) % step == 0
+        self._check(ok, f"step must be an int that divides {high - low=}, got {step=}")
+        self._check(not self.log or step == 1, f"log needs a step of 1, got {step=}")
+        self._set(step=None if step == 1 else int(step))  # equal spaces are written alike
 
     @property
     def size(self) -> int:
         """The number of integers in the range."""
-        return self.high - self.low + 1
+        return (self.high - self.low) // (self.step or 1) + 1
 
     def encode(self, value: object) -> NDArray[np.float64]:
         """Where `value` sits, (1,)."""
         v, ok = self._number("value", value), f"value must be from {self.low} to {self.high}"
         self._check(self.low <= v <= self.high, f"{ok}, got {value=}")
-        return np.asarray(self._place(np.asarray(float(v - self.low))))
+        k, rest = divmod(v - self.low, self.step or 1)
+        self._check(rest == 0, f"value must be a step of {self.step} from {self.low}, got {value=}")
+        return np.asarray(self._place(np.asarray(float(k))))
 
     def _number(self, label: str, value: object) -> int:
         # a whole float is welcome: numbers pass through files and tools that know no integers
@@ -268,7 +276,7 @@ class Integer(_Number):
         return self.low - 0.5, self.size
 
     def _decode(self, u: Array) -> int:
-        return self.low + int(self._index(u))
+        return self.low + (self.step or 1) * int(self._index(u))
 
     def _index(self, u: Array) -> Array:
         xp = array_namespace(u)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,19 @@ FREQUENCIES = 128  # of a pathwise prior draw
 LARGEST = 1e100  # a value above it could overflow when squared
 
 
+class RandomSource(Protocol):
+    """What a searcher asks of its generator; NumPy's is one."""
+
+    def random(self, size: tuple[int, ...] | None = None, /) -> Any:
+        """Uniforms in [0, 1)."""
+
+    def standard_normal(self, size: tuple[int, ...], /) -> Any:
+        """Standard normals."""
+
+    def integers(self, high: int, /) -> Any:
+        """A whole number below `high`."""
+
+
 class Searcher:
     """One party, as far as it needs nobody else."""
 
@@ -38,6 +51,7 @@ class Searcher:
         maximise: bool = True,
         belief: Belief | None = None,
         seed: int | None = None,
+        random: RandomSource | None = None,
     ) -> None:
         if not isinstance(index, int) or not 0 <= index < study.agents:
             raise UnknownAgent(f"agents are numbered 0 to {study.agents - 1}, got {index!r}")
@@ -46,7 +60,8 @@ class Searcher:
         self.index = index
         self.maximise = maximise
         self.belief = Belief() if belief is None else belief
-        self._random = np.random.default_rng(seed)
+        check(seed is None or random is None, "give a seed or a generator, not both", seed=seed)
+        self._random: RandomSource = np.random.default_rng(seed) if random is None else random
         self._points: list[NDArray[np.float64]] = []
         self._values: list[float] = []
         self._broadcast: Broadcast | None = None
@@ -91,6 +106,12 @@ class Searcher:
         point = self.study.space.encode(params)
         self._values.append(math.nan if value is None else _finite(value))
         self._points.append(point)
+
+    def _generator(self) -> np.random.Generator:
+        """Its generator, as far as it can be saved."""
+        rule = "only an agent with a generator of NumPy's can be saved"
+        check(isinstance(self._random, np.random.Generator), rule, random=type(self._random))
+        return cast(np.random.Generator, self._random)
 
     def _initial(self) -> NDArray[np.float64]:
         """The point dealt to it, or a uniform one of its own region, or of everywhere."""
@@ -243,7 +264,7 @@ class Searcher:
         return np.asarray(self._values[:count])[None] * (1.0 if self.maximise else -1.0)
 
     def _candidates(self) -> NDArray[np.float64]:
-        return self._random.random((1, CANDIDATES, self.study.space.dims))
+        return np.asarray(self._random.random((1, CANDIDATES, self.study.space.dims)))
 
 
 def _finite(value: object) -> float:

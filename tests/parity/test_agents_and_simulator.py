@@ -1,7 +1,7 @@
 """One mathematics: a simulated run is N separate agents and a server, given the same draws.
 
-Each agent's generator is replaced by one that serves its slice of the simulator's streams; the
-server gets the simulator's seed. Everything else is the real thing.
+Each agent's generator serves its slice of the simulator's streams; the server gets the
+simulator's seed. Everything else is the real thing.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from sottovoce.belief import Belief
 from sottovoce.kernel import Kernel
 from sottovoce.messages import Broadcast, Message
 from sottovoce.methods import METHODS, Method
-from sottovoce.moves import starting_tries
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.schedule import Exploration, OwnBelief, Speaking
 from sottovoce.server import Server, aggregate
 from sottovoce.simulate import Draws, Outcome, simulate
 from sottovoce.simulate import engine as simulator
+from sottovoce.simulate.script import AgentDraws
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
 
@@ -34,63 +34,6 @@ DRAWS = Draws(seed=11, run=2)
 
 def close(one: NDArray[np.float64], two: NDArray[np.float64], within: float = 1e-9) -> bool:
     return bool(np.allclose(one, two, rtol=0.0, atol=within))
-
-
-class Scripted:
-    """Agent n's slice of the simulator's draws, in the order in which an agent asks for them."""
-
-    def __init__(self, draws: Draws, agents: int, n: int, initial: int, space: Space) -> None:
-        self._draws, self._agents, self._n = draws, agents, n
-        shape = (agents, initial, starting_tries(space), space.dims)
-        self._start = iter(draws.stream("start").random(shape)[n])
-        self._starting, self._finite, self._normals = True, False, 0
-        self.points = 0  # where each agent has a kernel of its own, and so a rank of its own
-        self._message = self._belief = self._prior = self._shared = self._coin = draws.stream("")
-        self._repeat = self._common = self._beside = draws.stream("")
-        self._speaking = False
-        self.features = 0  # of a method whose agents learn
-
-    def begin_message(self, number: int) -> None:
-        self._speaking = True
-        self._message = self._draws.stream("message", number)
-
-    def begin_query(self, t: int, finite: bool) -> None:
-        self._starting, self._speaking, self._finite, self._normals = False, False, finite, 0
-        for name in ("belief", "prior", "shared", "coin", "repeat", "common", "beside"):
-            setattr(self, f"_{name}", self._draws.stream(name, t))
-
-    def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        self._normals += 1
-        stream = self._belief
-        if self._speaking:
-            stream = self._message
-        elif shape == (1, 2):
-            stream = self._beside
-        elif shape == (1, self.features) and self._normals == 1:
-            stream = self._common
-            self._normals = 0  # candidates follow from the stream of what is shared
-        elif self._finite and self._normals == 2:
-            stream = self._prior
-            if self.points:
-                whole = stream.standard_normal((self._agents, self.points))
-                return self._mine(whole)[:, : shape[1]]
-        return self._mine(stream.standard_normal((self._agents, *shape[1:])))
-
-    def random(self, shape: Any = None) -> Any:
-        if self._starting:
-            return next(self._start)[None, None]
-        if shape is None:
-            return self._coin.random(self._agents)[self._n]
-        stream = self._belief if self._normals else self._shared
-        if len(shape) == 2:  # one point, or one number for each point of a list
-            stream = self._repeat
-        return self._mine(stream.random((self._agents, *shape[1:])))
-
-    def integers(self, high: int) -> int:
-        return int(self._shared.integers(high, size=self._agents)[self._n])
-
-    def _mine(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return values[self._n : self._n + 1]
 
 
 @dataclass
@@ -108,13 +51,9 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
     study = replace(study, feature_seed=study.feature_seed + draws.run)
     space, method = study.space, study.method
     objectives = problem.draw(study.agents, draws.stream("objectives"))
-    scripts = [Scripted(draws, study.agents, n, method.initial, space) for n in range(study.agents)]
-    agents = [Agent(study, n, belief=problem.setting.belief) for n in range(study.agents)]
-    for agent, script in zip(agents, scripts, strict=True):
-        agent._random = script  # type: ignore[assignment]
-        if space.finite and problem.setting.belief.kernel is None:
-            script.points = len(space.points())
-        script.features = method.features if method.hears == "learn" else 0
+    belief = problem.setting.belief
+    scripts = [AgentDraws(draws, study, n, belief) for n in range(study.agents)]
+    agents = [Agent(study, n, belief=belief, random=script) for n, script in enumerate(scripts)]
     server = (
         None if method.exchange == "none" else Server.simulation(study, draws.seed_for("server"))
     )
@@ -123,6 +62,7 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
 
     def try_one(count: int, noise: NDArray[np.float64]) -> None:
         for n, agent in enumerate(agents):
+            scripts[n].begin_trial(count)
             params = agent.ask()
             points[n, count] = space.encode(params)
             truth = objectives.values(np.asarray(points[:, count : count + 1]))[n, 0]
@@ -146,8 +86,6 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
             played.broadcasts[t - 1] = heard.vectors
             for agent in agents:
                 agent.receive(heard)
-        for script in scripts:
-            script.begin_query(t, space.finite)
         told = method.initial + t - 1
         noise = draws.stream("observation", told).standard_normal((study.agents, 1))
         try_one(told, noise[:, 0])

@@ -34,7 +34,8 @@ def integers(draw: st.DrawFn, most: int = MAX_INTEGER) -> Integer:
     log = draw(st.booleans())
     low = draw(st.integers(1 if log else -most, most - 1) | st.integers(1, 3))
     high = draw(st.integers(low + 1, most) | st.integers(low + 1, min(low + 9, most)))
-    return Integer(draw(names), low, high, log)
+    divisors = [s for s in (2, 3, 32) if (high - low) % s == 0 and high - low > s and not log]
+    return Integer(draw(names), low, high, log, draw(st.sampled_from([None, *divisors])))
 
 
 @st.composite
@@ -82,7 +83,7 @@ def test_every_discrete_value_comes_back_from_the_cube(data: st.DataObject, p: P
     if isinstance(p, Category):
         value = data.draw(st.sampled_from(p.choices))
     elif isinstance(p, Integer):
-        value = data.draw(st.integers(p.low, p.high))
+        value = p.low + (p.step or 1) * data.draw(st.integers(0, p.size - 1))
     else:
         steps = p.steps or 0
         value = p.decode([data.draw(st.integers(0, steps - 1)) / (steps - 1)])

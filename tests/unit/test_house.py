@@ -48,6 +48,8 @@ ORDER = [
     "simulate",
     "experiments",
     "report",
+    "optuna",
+    "flower",
     "cli",
 ]
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -114,7 +116,7 @@ def test_the_package_imports_without_any_extra() -> None:
 import sys
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {"opendp", "matplotlib", "torch", "flwr", "optuna", "sklearn"}:
+        if name.split(".")[0] in {*"opendp matplotlib torch flwr optuna sklearn ray".split()}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
 import sottovoce, sottovoce.cli, sottovoce.experiments, sottovoce.report, sottovoce.simulate

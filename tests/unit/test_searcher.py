@@ -5,7 +5,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from sottovoce.kernel import Kernel
 from sottovoce.messages import Broadcast
 from sottovoce.methods import SOTTOVOCE, TS
 from sottovoce.schedule import Exploration, OwnBelief
-from sottovoce.searcher import Searcher
+from sottovoce.searcher import RandomSource, Searcher
 from sottovoce.server import Server
 from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.study import Study
@@ -76,7 +76,7 @@ def goes_on(agent: Agent, heard: Broadcast, queries: int = 4) -> list[Any]:
 class Scripted:
     """A generator whose coin is given; it draws one all the same, and the rest is its own."""
 
-    def __init__(self, real: np.random.Generator, coin: float) -> None:
+    def __init__(self, real: RandomSource, coin: float) -> None:
         self._real, self._coin = real, coin
 
     def random(self, size: tuple[int, ...] | None = None) -> Any:
@@ -90,7 +90,7 @@ class Scripted:
 def asked(agent: Searcher, coin: float) -> dict[str, Any]:
     """What the agent asks for when its coin falls so."""
     real = agent._random
-    agent._random = cast(np.random.Generator, Scripted(real, coin))
+    agent._random = Scripted(real, coin)
     try:
         return agent.ask()
     finally:

@@ -101,6 +101,27 @@ def test_integers_too_large_for_their_own_coordinate_are_refused() -> None:
     assert Integer("n", -MAX_INTEGER, MAX_INTEGER).size == 2 * MAX_INTEGER + 1
 
 
+@pytest.mark.parametrize("step", [0, -2, 4, 2.0, True, "2"])
+def test_a_step_of_integers_must_divide_their_range(step: Any) -> None:
+    fails(
+        f"step must be an int that divides high - low=10, got {step=}",
+        lambda: Integer("n", 0, 10, step=step),
+    )
+
+
+def test_integers_on_a_logarithmic_scale_have_no_step() -> None:
+    fails("log needs a step of 1, got step=2", lambda: Integer("n", 2, 8, log=True, step=2))
+
+
+def test_a_step_of_one_is_none() -> None:
+    assert Integer("n", 2, 8, log=True, step=1) == Integer("n", 2, 8, log=True)
+
+
+def test_a_value_between_the_steps_of_integers_is_refused() -> None:
+    rule = "value must be a step of 32 from 32, got value=48"
+    fails(rule, lambda: Integer("n", 32, 128, step=32).encode(48))
+
+
 def test_bounds_and_steps_become_plain_python_numbers() -> None:
     x = Float("x", np.float32(0), np.int64(2), steps=np.int64(5))  # type: ignore[arg-type]
     assert [type(v) for v in (x.low, x.high, x.steps)] == [float, float, int]
@@ -169,6 +190,7 @@ def test_a_space_error_is_also_a_value_error() -> None:
         (Float("x", 0, 1), 1, None),
         (Float("x", 0, 1, steps=5), 1, 5),
         (Integer("n", -2, 3), 1, 6),
+        (Integer("n", 32, 128, step=32), 1, 4),
         (Category("c", ("a", "b", "c")), 3, 3),
     ],
 )
@@ -192,6 +214,7 @@ def test_width_and_size(parameter: Parameter, width: int, size: int | None) -> N
         (Integer("n", 1, 4), 1, [0.125]),
         (Integer("n", 1, 4), np.int64(4), [0.875]),
         (Integer("n", 1, 4), 2.0, [0.375]),
+        (Integer("n", 32, 128, step=32), 96, [0.625]),
         (Category("c", ("a", "b", "c")), "b", [0, 1, 0]),
         (Category("c", (1, True, "1")), 1, [1, 0, 0]),
         (Category("c", (1, True, "1")), True, [0, 1, 0]),
@@ -574,7 +597,10 @@ def test_optional_keys_may_be_left_out() -> None:
         (table(type="absent"), "every key of parameters[0] must be given, missing ['type']"),
         (table(type="flaot"), "unknown type of parameters[0] 'flaot': did you mean 'float'?"),
         (table(type=[1]), "unknown type of parameters[0] [1]: known are float, integer, category"),
-        (table(type="integer", steps=3), "unknown key of parameters[0] 'steps': known are"),
+        (
+            table(type="integer", steps=3),
+            "unknown key of parameters[0] 'steps': did you mean 'step'?",
+        ),
         (table(choices=["a", "b"]), "unknown key of parameters[0] 'choices': known are type, name"),
         (table(low="absent"), "every key of parameters[0] must be given, missing ['low']"),
         (table(high=0), "parameter 'x': low must be below high, got low=0, high=0"),

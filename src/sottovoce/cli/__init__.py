@@ -16,10 +16,16 @@ from sottovoce import __version__
 from sottovoce.cli.budget import budget
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
+from sottovoce.cli.join import join
+from sottovoce.cli.keys import keys
+from sottovoce.cli.new import new, space
 from sottovoce.cli.plan import plan
+from sottovoce.cli.rehearse import rehearse
 from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.run import run
+from sottovoce.cli.serve import register, serve, start
 from sottovoce.cli.show import ERR
+from sottovoce.cli.status import status
 from sottovoce.cli.table import table
 from sottovoce.errors import SottovoceError
 
@@ -31,6 +37,8 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data):
     app.command()(command)
+for step in (new, space, rehearse, keys, serve, register, start, join, status):
+    app.command(rich_help_panel="A federation of real parties")(step)
 app.add_typer(table, name="table")
 
 

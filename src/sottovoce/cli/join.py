@@ -1,0 +1,51 @@
+"""`sottovoce join`: a site's command."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sottovoce.cli.serve import Insecure
+from sottovoce.cli.show import ERR
+
+PATIENCE, PAUSE = 90.0, 10.0  # a coordinator takes up to a minute to notice that a node died
+
+
+def join(
+    address: Annotated[str, typer.Argument(help="The coordinator, as host:port.")],
+    key: Annotated[Path | None, typer.Option(help="The site's private key.")] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="The authority's certificate; default: keys/ca.crt in the project."),
+    ] = None,
+    project: Annotated[Path, typer.Option(help="The site's copy of the project.")] = Path(),
+    port: Annotated[
+        int, typer.Option(help="A port of this machine for the site's own processes.")
+    ] = 9094,
+    insecure: Insecure = False,
+) -> None:
+    """Take part as a site: run a SuperNode that connects to the coordinator, until interrupted."""
+    from sottovoce.errors import check
+    from sottovoce.flower import commands
+    from sottovoce.flower.keys import CA
+    from sottovoce.flower.processes import INTERRUPTED, run_until_ended
+    from sottovoce.flower.project import STUDY, check_project
+    from sottovoce.flower.studyfile import read_study
+
+    check_project(project)
+    read_study(project / STUDY)  # what is wrong with it is better said now than to the coordinator
+    check(insecure or key is not None, "a site needs its private key: --key")
+    trust = None if insecure else root or project / "keys" / CA
+    link = commands.Link.parse(address, trust)
+    command = commands.supernode(project, link, key, port)
+    end = time.monotonic() + PATIENCE
+    while True:
+        status = run_until_ended(command, commands.environment(project), project)
+        if status in (0, INTERRUPTED) or time.monotonic() > end:
+            raise typer.Exit(status)
+        ERR.print("The coordinator did not let this site in, perhaps as it takes an earlier one to")
+        ERR.print(f"be alive still; trying again in {PAUSE:g} seconds.")
+        time.sleep(PAUSE)

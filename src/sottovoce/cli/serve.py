@@ -1,0 +1,123 @@
+"""`sottovoce serve`, `sottovoce register` and `sottovoce start`: the coordinator's commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sottovoce.cli.new import Project
+from sottovoce.cli.show import ERR, OUT, Json, print_json
+
+if TYPE_CHECKING:
+    from sottovoce.flower.commands import Link
+
+Keys = Annotated[
+    Path | None, typer.Option("--keys", help="Folder of the keys; default: keys in the project.")
+]
+Host = Annotated[str, typer.Option(help="Address that the SuperLink listens on.")]
+Port = Annotated[int, typer.Option(help="Port that the SuperLink listens on.")]
+Insecure = Annotated[
+    bool, typer.Option("--insecure", help="No TLS, no node keys: only on loopback, for a try.")
+]
+
+
+def serve(
+    project: Project = Path(),
+    keys: Keys = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    exposed: Annotated[
+        bool, typer.Option("--exposed", help="Listen beyond this machine, without a proxy.")
+    ] = False,
+    insecure: Insecure = False,
+) -> None:
+    """Run the coordinator's SuperLink, which sites connect to, until it is interrupted."""
+    from sottovoce.errors import check
+    from sottovoce.flower import commands
+    from sottovoce.flower.processes import run_until_ended
+    from sottovoce.flower.project import check_project
+
+    check_project(project)
+    link, folder = _link(project, keys, host, port, insecure)
+    rule = (
+        "whoever reaches a SuperLink can submit and stop runs: host must be loopback, behind a "
+        "proxy that lets only /v1/fleet/ through (see docs/deploy.md), or --exposed be given"
+    )
+    check(exposed or commands.is_loopback(host), rule, host=host)
+    command = commands.superlink(project, link, folder)
+    (project / commands.STATE).mkdir(exist_ok=True)
+    raise typer.Exit(run_until_ended(command, commands.environment(project), project))
+
+
+def register(
+    public_keys: Annotated[
+        list[Path], typer.Argument(help="Public keys of sites, in the order of their numbers.")
+    ],
+    project: Annotated[Path, typer.Option(help="A folder that `sottovoce new` made.")] = Path(),
+    keys: Keys = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    as_json: Json = False,
+) -> None:
+    """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
+    from sottovoce.flower.control import SITES, register_sites
+    from sottovoce.flower.project import STUDY, check_project
+    from sottovoce.flower.studyfile import read_study
+
+    check_project(project)
+    agents = read_study(project / STUDY).study.agents
+    link, _ = _link(project, keys, host, port, insecure=False)
+    sites = register_sites(project, link, public_keys)
+    if as_json:
+        print_json({"sites": sites})
+        return
+    OUT.print(f"{project / SITES} lists {len(sites)} sites: {', '.join(sites)}", soft_wrap=True)
+    if len(sites) != agents:
+        ERR.print(
+            f"warning: study.toml says {agents} agents; a run needs as many sites",
+            style="yellow",
+        )
+
+
+def start(
+    project: Project = Path(),
+    keys: Keys = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
+    follow: Annotated[bool, typer.Option(help="Show what the run prints until it is over.")] = True,
+    insecure: Insecure = False,
+) -> None:
+    """Start the study, or go on with it where its ledger ends."""
+    from sottovoce.flower import control
+    from sottovoce.flower.project import STUDY, check_project
+    from sottovoce.flower.sitesfile import read_sites
+    from sottovoce.flower.studyfile import read_study
+
+    check_project(project)
+    read_sites(project / control.SITES, read_study(project / STUDY).study.agents)
+    link, _ = _link(project, keys, host, port, insecure)
+    run_id = control.submit(project, link)
+    ERR.print(f"run {run_id} has started")
+    if not follow:
+        print(run_id)
+        return
+    try:
+        found = control.follow(project, run_id)
+    except KeyboardInterrupt:
+        ERR.print(f"run {run_id} goes on; nobody is watching it")
+        raise typer.Exit(130) from None
+    if not found.well:
+        ERR.print(f"the run ended as {found.status}: {found.details}", style="red", markup=False)
+        raise typer.Exit(1)
+
+
+def _link(
+    project: Path, keys: Path | None, host: str, port: int, insecure: bool
+) -> tuple[Link, Path | None]:
+    from sottovoce.flower.commands import Link
+    from sottovoce.flower.keys import CA
+
+    folder = None if insecure else keys or project / "keys"
+    return Link(host, port, None if folder is None else folder / CA), folder

@@ -1,0 +1,210 @@
+"""`sottovoce status`."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from sottovoce.cli.show import ERR, OUT, Json, number, print_json
+from sottovoce.errors import InvalidInput, LedgerError
+
+if TYPE_CHECKING:
+    from sottovoce.privacy.events import Event
+    from sottovoce.privacy.ledger import Entry
+    from sottovoce.study import Study
+
+_REFRESH = 1.0  # seconds
+_COUNTS = ("replied", "spoke", "absent", "rejected")
+_OURS = ("budget", "simulation")  # what a ledger holds beside the study's own constants
+
+
+def status(
+    ledger: Annotated[Path, typer.Argument(help="A study's ledger, such as ledger.db.")],
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Refresh until the study is over.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Where a federation stands: rounds released, privacy spent and left, who was there."""
+    found = look(ledger)
+    if as_json:
+        print_json(found)
+        return
+    if not watch:
+        OUT.print(_page(found))
+        return
+    try:
+        with Live(_page(found), console=OUT, auto_refresh=False) as live:
+            while not found["over"]:
+                time.sleep(_REFRESH)
+                found = look(ledger)
+                live.update(_page(found), refresh=True)
+    except KeyboardInterrupt:
+        ERR.print("stopped watching; the study goes on")
+        raise typer.Exit(130) from None
+
+
+def look(ledger: Path) -> dict[str, Any]:
+    """What a ledger, and the journal beside it, say of their study; neither is touched."""
+    from sottovoce.flower.journal import NAME, read_journal
+    from sottovoce.privacy.events import adjacency
+    from sottovoce.privacy.ledger import read_ledger
+
+    view, journal = read_ledger(ledger), read_journal(ledger.parent / NAME)
+    study = _study(view.constants, ledger)
+    events = [entry.release.event for entry in view.entries]
+    releases = study.method.speaking.count(study.rounds)
+    ended = [line for line in journal if line.get("event") in ("finished", "stopped")]
+    finished = any(line.get("head") == view.head for line in ended)
+    stopped = str(journal[-1].get("reason")) if ended and journal[-1] is ended[-1] else None
+    all_released = len(view.entries) >= releases
+    return {
+        "method": study.method.name,
+        "agents": study.agents,
+        "rounds": study.rounds,
+        "feature_seed": study.feature_seed,
+        "fingerprint": study.fingerprint,
+        "simulation": view.constants.get("simulation") is True,
+        "releases": releases,
+        "released": len(view.entries),
+        "over": all_released and (finished or not journal),
+        "stopped": None if finished else stopped,
+        "adjacency": adjacency(events),
+        **_privacy(events, view.constants.get("budget"), study.agents),
+        "by_round": [_round(entry, study, journal) for entry in view.entries],
+        "journal": bool(journal),
+        "head": view.head,
+    }
+
+
+def _study(constants: dict[str, Any], ledger: Path) -> Study:
+    from sottovoce.study import Study
+
+    own = {key: value for key, value in constants.items() if key not in _OURS}
+    try:
+        return Study.from_dict(own)
+    except InvalidInput as error:
+        raise LedgerError(f"ledger {ledger} is of no study that can be told: {error}") from error
+
+
+def _privacy(events: list[Event], budget: Any, agents: int) -> dict[str, Any]:
+    """ε spent, and left of what was granted; without a budget at the paper's δ."""
+    from sottovoce.privacy.budget import paper_delta
+
+    known = isinstance(budget, dict)
+    delta = float(budget["delta"]) if known else paper_delta(max(agents, 2))
+    granted = float(budget["epsilon"]) if known else None
+    spent = _spent(tuple(events), delta)
+    tightest = "pld" if "pld" in spent else "rdp"
+    by = str(budget["accountant"]) if known else tightest
+    epsilon = spent.get(by)
+    left = None if granted is None or epsilon is None else max(0.0, granted - epsilon)
+    return {
+        "epsilon": epsilon,
+        "epsilon_by_accountant": spent,
+        "accountant": by,
+        "delta": delta,
+        "granted": granted,
+        "left": left,
+    }
+
+
+@lru_cache(maxsize=4)  # watching, the same question comes once a second
+def _spent(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
+    from sottovoce.privacy.accountant import BOUNDS, every_epsilon
+
+    found = every_epsilon(events, delta)
+    return {
+        name: found[name] if math.isfinite(found[name]) else None
+        for name in BOUNDS
+        if name in found
+    }
+
+
+def _round(entry: Entry, study: Study, journal: list[dict[str, Any]]) -> dict[str, Any]:
+    line: dict[str, Any] = {}
+    for each in journal:
+        if each.get("event") == "closed" and each.get("round") == entry.round:
+            line = each
+    counts = {name: value if isinstance(value := line.get(name), int) else None for name in _COUNTS}
+    return {
+        "round": entry.round,
+        "time": str(line["time"])[:40] if "time" in line else None,
+        **counts,
+        "signal_to_noise": _signal_to_noise(entry, study),
+        "digest": entry.digest,
+    }
+
+
+def _signal_to_noise(entry: Entry, study: Study) -> float | None:
+    """An estimate from what everybody was sent: |v|² is P·M·σ² of noise plus what was said."""
+    from sottovoce.privacy.release import noise_scale
+
+    method, vectors = study.method, entry.release.vectors
+    if method.mechanism is None:
+        return None
+    noise = noise_scale(study.weights(entry.round), method.features, method.mechanism)
+    if noise == 0:
+        return None
+    excess = float((vectors**2).sum()) / (vectors.size * noise**2) - 1
+    return math.sqrt(max(0.0, excess))
+
+
+def _page(found: dict[str, Any]) -> Group:
+    kind = "simulation of a study" if found["simulation"] else "study"
+    title = (
+        f"{found['method']}, {found['agents']} agents, {found['rounds']} rounds, feature seed "
+        f"{found['feature_seed']}; {kind} {found['fingerprint'][:12]}"
+    )
+    state = "over" if found["over"] else "not over"
+    if found["stopped"] is not None:
+        state = f"stopped: {found['stopped']}"
+    shown: list[RenderableType] = [
+        Text(title),
+        Text(f"Released: {found['released']} of {found['releases']} rounds; the study is {state}."),
+        Text(_guarantee(found)),
+    ]
+    table = Table(title="Rounds released")
+    for column in ("round", "time", *_COUNTS, "signal to noise"):
+        table.add_column(column, justify="left" if column == "time" else "right")
+    for each in found["by_round"]:
+        words = [_word(each[name]) for name in ("time", *_COUNTS)]
+        ratio = each["signal_to_noise"]
+        table.add_row(str(each["round"]), *words, "-" if ratio is None else f"{ratio:.2f}")
+    notes = [Text("Signal to noise is an estimate from what was sent to all.")]
+    if not found["journal"]:
+        notes.append(Text("There is no journal beside the ledger: who was there is unknown."))
+    rounds: list[RenderableType] = [table, *notes] if found["by_round"] else []
+    return Group(*shown, *rounds, Text(f"Newest digest: {found['head']}"))
+
+
+def _guarantee(found: dict[str, Any]) -> str:
+    """ε with everything that must stand beside it."""
+    main = found["accountant"]
+    others = ", ".join(
+        f"{number(value)} ({name})"
+        for name, value in found["epsilon_by_accountant"].items()
+        if name != main
+    )
+    granted, left = found["granted"], found["left"]
+    budget = "no budget was set" if granted is None else f"{granted:.4g} granted"
+    if left is not None:
+        budget += f", {left:.4g} left"
+    seeded = " Its seeded noise protects nobody." if found["simulation"] else ""
+    return (
+        f"Spent: ε = {number(found['epsilon'])} ({main}), {others}; {budget}; "
+        f"δ = {found['delta']:.3g}, {found['adjacency']} adjacency.{seeded}"
+    )
+
+
+def _word(value: object) -> str:
+    return "unknown" if value is None else str(value)

@@ -1,0 +1,140 @@
+"""A site in Flower: where its folder is, and one handler that lets it answer a call."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import optuna
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+
+from sottovoce import __version__
+from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.files import write_text
+from sottovoce.flower.diary import log_error
+from sottovoce.flower.site import Objective, Site, refusal
+from sottovoce.flower.studyfile import StudyFile, read_study
+from sottovoce.flower.wire import Call, Reply
+
+PARTITION = "partition-id"  # in the node-config of a simulated node
+
+app = ClientApp()
+
+
+class Home(NamedTuple):
+    """Where a site lives."""
+
+    project: Path  # study.toml and objective.py
+    folder: Path  # what it remembers
+    simulation: bool
+
+
+@app.train()
+def step(message: Message, context: Context) -> Message:
+    """Do what the coordinator asks, or say why not."""
+    return Message(_answered(message, context).to_records(), reply_to=message)
+
+
+def _answered(message: Message, context: Context) -> Reply:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would print what was tried
+    call = Call(study="", round=-1, agent=-1, constants={})
+    home = None
+    try:
+        call = Call.from_records(message.content)
+        home = home_of(context, call.agent)
+        storage = str(context.node_config.get("storage") or context.run_config.get("storage", ""))
+        site = Site(
+            study_of(home),
+            objective_of(home.project),
+            home.folder,
+            simulation=home.simulation,
+            storage=storage or "sqlite",
+        )
+        return site.answer(call)
+    except Exception as error:
+        if home is not None:
+            log_error(home.folder, error)
+        return refusal(call, error)
+
+
+def home_of(context: Context, agent: int) -> Home:
+    """Where the site lives: its operator says so, or in a simulation the run."""
+    own = str(context.node_config.get("project", ""))
+    if own:
+        return Home(_folder("project", own), Path(own) / "site", simulation=False)
+    if not _simulated(context):
+        raise InvalidInput(
+            "a site needs a folder of its own: start its SuperNode with "
+            "--node-config 'project=\"/path/of/the/project\"'"
+        )
+    project = _folder("project", str(context.run_config.get("project", "")))
+    folder = _folder("folder", str(context.run_config.get("folder", "")))
+    return Home(project, folder / f"site-{agent}", simulation=True)
+
+
+def _simulated(context: Context) -> bool:
+    """Whether this is a worker of Flower's simulation engine.
+
+    A real node's operator may set a partition as well, so that alone proves nothing.
+    """
+    ray = sys.modules.get("ray")
+    return PARTITION in context.node_config and ray is not None and bool(ray.is_initialized())
+
+
+def _folder(key: str, text: str) -> Path:
+    check(Path(text).is_absolute(), f"{key} must be the absolute path of a folder", **{key: text})
+    return Path(text)
+
+
+def study_of(home: Home) -> StudyFile:
+    """The study in the site's study.toml.
+
+    The noise that keeps its ε takes seconds to find, so what was found for the same file by the
+    same version is kept. That grants nothing: the noise is a public constant, which every call
+    compares with the coordinator's, and it is the coordinator's budget that stops a release.
+    """
+    path, kept = home.project / "study.toml", home.folder / "noise.json"
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise StorageError(f"study.toml cannot be read ({type(error).__name__})") from error
+    key = f"{digest} {__version__}"
+    file = read_study(path, _noise(kept, key))
+    mechanism = file.study.method.mechanism
+    if mechanism is not None and _noise(kept, key) is None:
+        with suppress(OSError, StorageError):  # the next call would look for it again
+            home.folder.mkdir(parents=True, exist_ok=True)
+            write_text(kept, json.dumps({"key": key, "noise": mechanism.noise}))
+    return file
+
+
+def _noise(kept: Path, key: str) -> float | None:
+    """The noise found before for this key; a file that cannot be read says nothing."""
+    try:
+        content = json.loads(kept.read_text(encoding="utf-8"))
+        return float(content["noise"]) if content["key"] == key else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def objective_of(project: Path) -> Objective:
+    """The function `objective` of the project's objective.py, as the file is now."""
+    path = project / "objective.py"
+    check(path.is_file(), "a site's project needs an objective.py")
+    spec = importlib.util.spec_from_file_location("objective", path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput("objective.py cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    if str(project) not in sys.path:
+        sys.path.insert(0, str(project))  # for what lies beside it
+    sys.modules["objective"] = module  # where worker processes of the objective's look for it
+    spec.loader.exec_module(module)
+    objective = getattr(module, "objective", None)
+    check(callable(objective), "objective.py must define a function objective(trial)")
+    return cast(Objective, objective)

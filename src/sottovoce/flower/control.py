@@ -1,0 +1,183 @@
+"""What a coordinator asks of its SuperLink, through Flower's own commands."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import ssl
+import subprocess
+import time
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
+from sottovoce.files import write_text
+from sottovoce.flower import commands
+from sottovoce.flower.commands import Link
+from sottovoce.flower.keys import PUBLIC
+
+SITES = "sites.toml"
+ANSWER = 60.0  # seconds for a command of Flower's
+LOOK = 2.0  # seconds between two looks at a run whose log ended before it
+_HEADER = """\
+# Which Flower node is which site, by the key that the coordinator registered. The order gives
+# the agents' numbers: add at the end, never sort.
+"""
+
+
+class Outcome(NamedTuple):
+    """How a run is."""
+
+    status: str  # such as "running" or "finished:completed"
+    details: str
+
+    @property
+    def over(self) -> bool:
+        """Whether it will not go on."""
+        return self.status.startswith("finished")
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended as it should."""
+        return self.status == "finished:completed"
+
+
+def is_up(link: Link, timeout: float = 1.0) -> bool:
+    """Whether the SuperLink answers, with a certificate that is good."""
+    try:
+        if link.root is None:
+            connection = http.client.HTTPConnection(link.host, link.port, timeout=timeout)
+        else:
+            trust = ssl.create_default_context(cafile=link.root)
+            connection = http.client.HTTPSConnection(
+                link.host, link.port, timeout=timeout, context=trust
+            )
+        try:
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException):
+        return False
+
+
+def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str, str]:
+    """Let the sites' keys in and write sites.toml; those that are in it are left as they are.
+
+    Each is written as soon as Flower has it: run it again after a failure.
+    """
+    names = [key.stem if key.suffix == PUBLIC else "" for key in keys]
+    check(bool(names), "the sites' public keys must be given", keys=[str(key) for key in keys])
+    for name, key in zip(names, keys, strict=True):
+        ok = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
+        rule = f"a site's public key must be in a file NAME{PUBLIC}, of letters, digits, - and _"
+        check(ok, rule, key=str(key))
+    check(len(set(names)) == len(names), "the keys of two sites must not have one name", got=names)
+    path = project / SITES
+    sites = read_named(path)
+    commands.write_connection(project / commands.HOME, link)
+    for name, key in zip(names, keys, strict=True):
+        if name not in sites:
+            sites[name] = _registered(project, key, sites)
+            write_sites(path, sites)
+    return sites
+
+
+def _registered(project: Path, key: Path, sites: Mapping[str, str]) -> str:
+    try:
+        return str(_asked(project, commands.register(key))["node-id"])
+    except SottovoceError as error:
+        if "already in use" not in str(error):
+            raise
+        strangers = sorted(set(listed_nodes(project)) - set(sites.values()))
+        raise InvalidInput(
+            f"the key {key} is registered, but {SITES} does not say as which node; it is one of "
+            f"{', '.join(strangers)}: write it there, or unregister it and try again"
+        ) from error
+
+
+def read_named(path: Path) -> dict[str, str]:
+    """Site -> node id, in the order of the file; nothing if there is no file."""
+    if not path.exists():
+        return {}
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8")).get("sites")
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{path} must have a table [sites]")
+    return {str(name): str(node) for name, node in table.items()}
+
+
+def write_sites(path: Path, sites: Mapping[str, str]) -> None:
+    """Write sites.toml."""
+    lines = [f'{name} = "{node}"' for name, node in sites.items()]
+    write_text(path, "\n".join([f"{_HEADER}[sites]", *lines]) + "\n")
+
+
+def listed_nodes(project: Path) -> dict[str, str]:
+    """Node id -> status, such as "online"."""
+    nodes = _asked(project, commands.nodes())["nodes"]
+    return {str(node["node-id"]): str(node["status"]) for node in nodes}
+
+
+def submit(project: Path, link: Link) -> str:
+    """Start a run of the study; gives its number."""
+    commands.write_connection(project / commands.HOME, link)
+    return str(_asked(project, commands.run(project))["run-id"])
+
+
+def outcome(project: Path, run_id: str) -> Outcome:
+    """How a run is now."""
+    (run,) = _asked(project, commands.runs(run_id))["runs"]
+    return Outcome(str(run["status"]), str(run["status-details"]))
+
+
+def follow(project: Path, run_id: str, log: Path | None = None) -> Outcome:
+    """Show what a run prints until it is over."""
+    while True:
+        show(project, run_id, log).wait()
+        found = outcome(project, run_id)
+        if found.over:
+            return found
+        time.sleep(LOOK)
+
+
+def show(project: Path, run_id: str, log: Path | None = None) -> subprocess.Popen[bytes]:
+    """A process that prints what a run prints, and ends with it."""
+    command, env = commands.log(run_id), commands.environment(project)
+    if log is None:
+        return subprocess.Popen(command, env=env, cwd=project)  # noqa: S603
+    with log.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603
+            command, env=env, cwd=project, stdout=out, stderr=subprocess.STDOUT
+        )
+
+
+def _asked(project: Path, command: list[str]) -> dict[str, Any]:
+    """The answer of one of Flower's commands; its failures become ours."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            command,
+            env=commands.environment(project),
+            cwd=project,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise StorageError(f"Flower did not answer: {error}") from error
+    try:
+        # a warning may stand before it
+        answer = json.loads(done.stdout[done.stdout.index("{") :])
+    except ValueError:
+        answer = {"error-message": done.stdout + done.stderr}
+    # a failed command may still say 0 to the shell
+    if not isinstance(answer, dict) or answer.get("success") is not True:
+        words = " ".join(str(answer.get("error-message", answer)).split())
+        raise SottovoceError(f"Flower refused `{Path(command[0]).name} {command[1]}`: {words}")
+    return answer

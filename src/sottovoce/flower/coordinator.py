@@ -1,0 +1,270 @@
+"""The coordinator's part of a federation, without the engine that moves its messages.
+
+A `Coordinator` says which step is next, what each site is asked, and takes what they answer. Where
+it is it knows from the ledger alone, so one that was killed goes on where its ledger ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from sottovoce.errors import (
+    DuplicateMessage,
+    LedgerError,
+    ProtocolError,
+    RejectedVector,
+    SottovoceError,
+    StudyMismatch,
+    UnknownAgent,
+    WrongRound,
+    check,
+)
+from sottovoce.flower.journal import Journal, read_journal
+from sottovoce.flower.studyfile import Step, StudyFile
+from sottovoce.flower.wire import Call, Reply
+from sottovoce.messages import Broadcast
+from sottovoce.server import Server
+
+if TYPE_CHECKING:
+    from flwr.app import RecordDict
+
+GRACE = 30.0  # seconds for a step beside its trials: starting up, travelling
+
+Heard = Literal["spoke", "done", "unfit", "out"]
+# Whoever said a vector, or had none to say, was there; "out" is who refused, or whose reply did
+# not fit the round. Presence is public, and what is done may depend on it, but never on what was
+# said: a vector that is unfit to be used counts as presence like any other.
+_PRESENT = ("spoke", "done", "unfit")
+
+
+class Coordinator:
+    """One study's coordinator. `sites` are the Flower nodes it calls, with their agent numbers."""
+
+    def __init__(
+        self,
+        file: StudyFile,
+        server: Server,
+        sites: Mapping[int, int],
+        journal: str | Path,
+        seed: int | None = None,
+    ) -> None:
+        agents = file.study.agents
+        same = server.study.fingerprint == file.study.fingerprint
+        check(same, "the server must be of the same study")
+        rule = f"each of the {agents} agents must be one site"
+        check(sorted(sites.values()) == list(range(agents)), rule, agents=sorted(sites.values()))
+        self.file, self.server, self.sites = file, server, dict(sites)
+        self._seed = seed
+        self._step: Step | None = None
+        self._heard: dict[int, Heard] = {}  # by agent, in the open step
+        self._lines = Counter[str]()  # of the open step, by event
+        self._reason = ""
+        self.counts: dict[str, int] = {}  # what became of the sites in the step closed last
+        self._path = Path(journal)
+        self._journal = Journal(journal)
+
+    def next_step(self) -> Step | None:
+        """The first step that is not behind it; None when the study is over."""
+        number = self.server.next_round()
+        if number is not None:
+            return next(step for step in self.file.steps if step.round == number)
+        return None if self._finished() else self.file.steps[-1]
+
+    def limit(self, step: Step) -> float:
+        """How many seconds sites are given for a step."""
+        return self.file.trial_limit * step.trials + GRACE
+
+    def open(self) -> Step:
+        """Begin the next step. Refused, before anyone is asked, if it would break the budget."""
+        if self._step is not None:
+            raise ProtocolError(f"the step of round {self._step.round} is still open")
+        step = self.next_step()
+        if step is None:
+            raise ProtocolError("the study is over: all its rounds are released, all sites done")
+        if step.round < self.file.study.rounds:
+            with self._stopping(step):
+                self.server.open_round()
+        self._step, self._heard, self._reason = step, {}, ""
+        self._lines.clear()
+        self._journal.write("opened", step.round, trials=step.trials)
+        return step
+
+    @property
+    def waiting(self) -> set[int]:
+        """The nodes that have not given a final answer in the open step."""
+        if self._step is None:
+            return set()
+        return {node for node, agent in self.sites.items() if agent not in self._heard}
+
+    def call(self, node: int) -> Call:
+        """What a site is asked in the open step: the same for all but the agent's number."""
+        if self._step is None:
+            raise ProtocolError("no step is open")
+        if node not in self.sites:
+            raise UnknownAgent(f"node {node} is not among the sites")
+        return Call(
+            self.file.study.fingerprint,
+            self._step.round,
+            self.sites[node],
+            self.file.constants,
+            self.server.last_broadcast(),
+            self._seed,
+        )
+
+    def take(self, node: int, reply: Reply | RecordDict) -> None:
+        """Count a reply of a node, or refuse it with a line in the journal; never raises."""
+        agent = self.sites.get(node)
+        if agent is None:
+            self._note("rejected", f"node {node} is not among the sites")
+            return
+        try:
+            self._count(agent, reply if isinstance(reply, Reply) else _read(reply))
+        except RejectedVector as error:
+            self._heard[agent] = "unfit"
+            self._note("rejected", str(error), agent=agent)
+        except ProtocolError as error:
+            self._note("rejected", str(error), agent=agent)
+            if self._step is not None:
+                self._heard.setdefault(agent, "out")
+
+    def failed(self, node: int, reason: str) -> None:
+        """Note that a call came to nothing on its way; the site may be called again."""
+        self._note("failed", reason, agent=self.sites.get(node))
+
+    def close(self) -> Broadcast | None:
+        """End the open step: release its round. None after the last, which releases nothing.
+
+        If nobody was there nothing is released, nothing is spent, and the study stops.
+        """
+        step = self._step
+        if step is None:
+            raise ProtocolError("no step is open")
+        if not any(heard in _PRESENT for heard in self._heard.values()):
+            raise self._nobody(step)
+        last = step.round >= self.file.study.rounds
+        with self._stopping(step):
+            released = None if last else self.server.close_round()
+        self.counts, self._step = self._counts(), None
+        if last:
+            self._journal.write("finished", step.round, head=self._head(), **self.counts)
+        else:
+            self._journal.write("closed", step.round, **self.counts)
+        return released
+
+    def stop(self) -> None:
+        """Let go of the ledger and the journal."""
+        self._journal.close()
+        self.server.close()
+
+    def _count(self, agent: int, reply: Reply) -> None:
+        step, study = self._step, self.file.study
+        if reply.study != study.fingerprint:
+            raise StudyMismatch(
+                f"its study is {reply.study[:12]!r}, this one {study.fingerprint[:12]!r}"
+            )
+        if reply.agent != agent:
+            raise UnknownAgent(f"the site is agent {agent}, its reply is of agent {reply.agent}")
+        if step is None or reply.round < step.round:
+            self._note("late", f"its reply is for round {reply.round}", agent=agent)
+            return
+        if reply.round > step.round:
+            raise WrongRound(f"round {step.round} is open, got a reply for round {reply.round}")
+        if self._heard.get(agent) in ("spoke", "done"):
+            raise DuplicateMessage(f"it has already answered in round {step.round}")
+        if reply.answer == "refused":
+            self._note("refused", reply.reason, agent=agent)
+            self._heard[agent] = "out"
+        elif reply.answer == "done":
+            self._heard[agent] = "done"
+        elif reply.answer == "vector":
+            self._speak(agent, reply, step)
+
+    def _speak(self, agent: int, reply: Reply, step: Step) -> None:
+        if step.round >= self.file.study.rounds:
+            raise WrongRound(f"nothing is to be said after round {step.round - 1}")
+        self.server.submit(reply.message)
+        self._heard[agent] = "spoke"
+
+    def _note(self, event: str, reason: str, **facts: object) -> None:
+        self._lines[event] += 1
+        self._reason = reason
+        number = None if self._step is None else self._step.round
+        self._journal.write(event, number, reason=reason, **facts)
+
+    @contextmanager
+    def _stopping(self, step: Step) -> Iterator[None]:
+        """What ends the study is in the journal too."""
+        try:
+            yield
+        except SottovoceError as error:
+            self._journal.write("stopped", step.round, reason=str(error))
+            raise
+
+    def _counts(self) -> dict[str, int]:
+        """What became of the sites in the open step, as numbers."""
+        agents, heard = self.file.study.agents, Counter(self._heard.values())
+        return {
+            "replied": len(self._heard),
+            "spoke": heard["spoke"],
+            "done": heard["done"],
+            "absent": agents - len(self._heard),
+            "rejected": self._lines["rejected"],
+            "refused": self._lines["refused"],
+        }
+
+    def _nobody(self, step: Step) -> ProtocolError:
+        why = f" (the last word was: {self._reason})" if self._reason else ""
+        text = (
+            f"no site took part in round {step.round}{why}: nothing was released, nothing was "
+            f"spent; run again to go on from there"
+        )
+        self._journal.write("stopped", step.round, reason=text, **self._counts())
+        return ProtocolError(text)
+
+    def _head(self) -> str:
+        last = self.server.last_broadcast()
+        return "" if last is None else last.head
+
+    def _finished(self) -> bool:
+        """Whether all sites were done before; until then each run calls them once more."""
+        agents, head = self.file.study.agents, self._head()
+        return any(
+            line.get("event") == "finished"
+            and line.get("head") == head
+            and line.get("done") == agents
+            for line in read_journal(self._path)
+        )
+
+
+def _read(records: RecordDict) -> Reply:
+    """The reply in Flower's form; whatever a site sends, it stops nobody but itself."""
+    try:
+        return Reply.from_records(records)
+    except ProtocolError:
+        raise
+    except Exception as error:
+        raise ProtocolError(f"its reply cannot be read: {type(error).__name__}") from error
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Hold a coordinator's folder: a second coordinator of the same ledger is refused."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "ledger.lock").open("a")
+    except OSError as error:
+        raise LedgerError(f"{folder} cannot be held: {error}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise LedgerError(
+                f"{folder / 'ledger.db'} is in use by another coordinator: two would release a "
+                f"round twice"
+            ) from error
+        yield

@@ -1,0 +1,304 @@
+"""What a site remembers: an Optuna study on its own disk, and nothing besides.
+
+Study attributes: study (fingerprint), site (agent number), broadcast (the last one heard),
+broadcast-R (digest of the one of round R), said-R (what it said in round R; empty: nothing).
+Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
+was run for; noted last, without it the trial never began), and of a failed one: lost (its process
+died), mistake (of the objective's declarations; not a trial of the study), error.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NamedTuple
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, Trial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
+from sottovoce.files import write_whole
+from sottovoce.messages import Broadcast, Message
+from sottovoce.study import Study
+
+STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
+ATTEMPTS = 3  # of a trial whose process dies
+NAME = "sottovoce"  # of the study in its storage
+_PAUSE = 0.05  # seconds between two looks at a lock
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+
+
+class Told(NamedTuple):
+    """A trial that counts."""
+
+    params: dict[str, Any]
+    value: float | None  # None: it failed
+    round: int
+
+
+class Lost(NamedTuple):
+    """A trial whose process died."""
+
+    params: dict[str, Any]
+    attempts: int
+
+
+@contextmanager
+def lock(folder: Path, patience: float) -> Iterator[bool]:
+    """Hold a site's folder; False when somebody else has held it for so many seconds."""
+    with _stored():
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w")
+    with file:
+        yield _taken(file, time.monotonic() + patience)
+
+
+def _taken(file: IO[str], until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_PAUSE)
+
+
+@contextmanager
+def site_log(folder: Path) -> Iterator[logging.Logger]:
+    """The site's own log, which nothing else writes to and nothing else repeats."""
+    log = logging.Logger("sottovoce.site")
+    handler = logging.FileHandler(folder / "site.log", delay=True, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    try:
+        yield log
+    finally:
+        handler.close()
+
+
+def log_error(folder: Path, error: Exception) -> None:
+    """Write an error down with all its circumstances, which stay at the site."""
+    with suppress(OSError), site_log(folder) as log:
+        log.error("%s", error, exc_info=error)
+
+
+@contextmanager
+def _stored() -> Iterator[None]:
+    """Errors of the storage as one of ours, without what was to be stored."""
+    try:
+        yield
+    except (SQLAlchemyError, optuna.exceptions.OptunaError, OSError, KeyError) as error:
+        raise StorageError(f"the site's storage failed ({type(error).__name__})") from error
+
+
+class Diary:
+    """The memory of one site, open for the time of one call. The folder must be locked."""
+
+    def __init__(self, folder: Path, storage: str, study: Study, maximise: bool) -> None:
+        check(storage in STORAGES, f"storage must be one of {tuple(STORAGES)}", storage=storage)
+        self._expected, self._maximise = study, maximise
+        path = folder / STORAGES[storage]
+        with _stored():
+            if not path.exists():
+                write_whole(path, lambda part: _create(part, storage, _direction(maximise)))
+            self._storage = _opened(path, storage)
+            try:
+                self._study = optuna.load_study(study_name=NAME, storage=self._storage)
+            except BaseException:
+                _close(self._storage)
+                raise
+
+    def __enter__(self) -> Diary:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _close(self._storage)
+
+    def claim(self, agent: int) -> None:
+        """Be this agent of this study; refused if it has ever been another."""
+        mine = self._remembered("study", self._expected.fingerprint)
+        with _stored():
+            turned = self._study.direction is not _direction(self._maximise)
+        if turned:
+            raise StudyMismatch("this site's folder belongs to a study of the other direction")
+        if mine != self._expected.fingerprint:
+            raise StudyMismatch(
+                f"this site's folder belongs to study {mine[:12]}, "
+                f"study.toml is now {self._expected.fingerprint[:12]}"
+            )
+        number = self._remembered("site", agent)
+        if number != agent:
+            raise ProtocolError(f"this site has always been agent {number}, it is called {agent}")
+
+    def _remembered(self, name: str, value: Any) -> Any:
+        """What was noted under the name; at first, the value."""
+        with _stored():
+            return self._note_once(name, value)
+
+    def _note_once(self, name: str, value: Any) -> Any:
+        noted = self._study.user_attrs
+        if name not in noted:
+            self._study.set_user_attr(name, value)
+        return noted.get(name, value)
+
+    def compare(self, broadcast: Broadcast) -> None:
+        """Refuse a second content for a round that was broadcast before."""
+        with _stored():
+            known = self._study.user_attrs.get(f"broadcast-{broadcast.round}")
+        if known is not None and known != _digest(broadcast):
+            # fresh noise for the same round is a second release, which nobody accounted for
+            raise ProtocolError(
+                f"round {broadcast.round} was broadcast before, with other content: "
+                "was the coordinator's ledger lost?"
+            )
+
+    def hear(self, broadcast: Broadcast) -> None:
+        """Remember a broadcast as the last one."""
+        with _stored():
+            self._note_once(f"broadcast-{broadcast.round}", _digest(broadcast))
+            self._study.set_user_attr("broadcast", _text(broadcast.to_bytes()))
+
+    @property
+    def heard(self) -> Broadcast | None:
+        """The last broadcast."""
+        with _stored():
+            text = self._study.user_attrs.get("broadcast")
+        return None if text is None else Broadcast.from_bytes(base64.b64decode(text))
+
+    def say(self, round_number: int, message: Message | None) -> None:
+        """Remember what is about to be said; None: nothing."""
+        text = "" if message is None else _text(message.to_bytes())
+        with _stored():
+            self._study.set_user_attr(f"said-{round_number}", text)
+
+    def spoke(self, round_number: int) -> bool:
+        """Whether it is settled what is said in a round."""
+        with _stored():
+            return f"said-{round_number}" in self._study.user_attrs
+
+    def said(self, round_number: int) -> Message | None:
+        """What was said in a round."""
+        with _stored():
+            text = self._study.user_attrs[f"said-{round_number}"]
+        return Message.from_bytes(base64.b64decode(text)) if text else None
+
+    def bury(self) -> None:
+        """Give up the trials that were under way when their process died."""
+        with _stored():
+            for frozen in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                self._storage.set_trial_user_attr(frozen._trial_id, "lost", True)
+                self._study.tell(frozen.number, state=TrialState.FAIL)
+
+    @property
+    def told(self) -> list[Told]:
+        """The trials that count, in order."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False, states=_ENDED)
+        return [_told(trial) for trial in trials if _counts(trial)]
+
+    def lost(self, round_number: int) -> Lost | None:
+        """The last trial, if its process died in this round and it may be attempted again."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False)
+        noted = trials[-1].user_attrs if trials else {}
+        if "lost" not in noted or noted.get("round") != round_number or _counts(trials[-1]):
+            return None
+        return Lost(noted["asked"], noted["attempt"])
+
+    def begin(self, sampler: BaseSampler, noted: Mapping[str, Any]) -> Trial:
+        """A new trial, with what is to be known of it if its process dies."""
+        with _stored():
+            self._study.sampler = sampler
+            trial = self._study.ask()
+            for name, value in noted.items():
+                trial.set_user_attr(name, value)
+            return trial
+
+    def end(self, trial: Trial, value: float | None, state: TrialState, **why: str) -> Told:
+        """Record how a trial ended, and why."""
+        with _stored():
+            for name, reason in why.items():
+                trial.set_user_attr(name, reason)
+            self._study.tell(trial, value, state)
+            return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
+
+
+def _counts(trial: FrozenTrial) -> bool:
+    """Whether an ended trial is one of the study's."""
+    noted = trial.user_attrs
+    if "round" not in noted or "mistake" in noted:
+        return False
+    return "lost" not in noted or noted["attempt"] >= ATTEMPTS
+
+
+def _told(trial: FrozenTrial) -> Told:
+    value = trial.value if trial.state is TrialState.COMPLETE else None
+    return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
+
+
+def _direction(maximise: bool) -> StudyDirection:
+    return StudyDirection.MAXIMIZE if maximise else StudyDirection.MINIMIZE
+
+
+def _create(path: Path, kind: str, direction: StudyDirection) -> None:
+    """A new storage with an empty study. Optuna makes one in many steps, so not in its place."""
+    for left in (path, Path(f"{path}-journal")):  # by a process that was killed here
+        left.unlink(missing_ok=True)
+    storage = _opened(path, kind)
+    try:
+        optuna.create_study(study_name=NAME, storage=storage, direction=direction)
+    finally:
+        _close(storage)
+
+
+def _opened(path: Path, kind: str) -> BaseStorage:
+    if kind == "sqlite":
+        return RDBStorage(f"sqlite:///{path.absolute()}")
+    _mend(path)
+    try:
+        return JournalStorage(JournalFileBackend(str(path)))
+    except ValueError as error:
+        raise StorageError("the site's journal is damaged") from error
+
+
+def _close(storage: BaseStorage) -> None:
+    if isinstance(storage, RDBStorage):
+        storage.remove_session()
+        storage.engine.dispose()
+
+
+def _mend(path: Path) -> None:
+    """Drop what a process left that died in the middle of a line: half of it, and its lock."""
+    Path(f"{path}.lock").unlink(missing_ok=True)
+    if path.exists():
+        content = path.read_bytes()
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+
+
+def _digest(broadcast: Broadcast) -> str:
+    return hashlib.sha256(broadcast.to_bytes()).hexdigest()
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,260 @@
+"""A whole deployment on one machine: real processes, TLS, node keys and noise, only loopback."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
+from sottovoce.files import write_text
+from sottovoce.flower import commands, control
+from sottovoce.flower.commands import Link
+from sottovoce.flower.journal import NAME, read_journal
+from sottovoce.flower.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
+from sottovoce.flower.processes import Processes, end_marked
+from sottovoce.flower.project import check_project, copy_project, study_with
+from sottovoce.flower.studyfile import StudyFile
+from sottovoce.privacy.accountant import every_epsilon
+from sottovoce.privacy.events import adjacency
+from sottovoce.privacy.ledger import read_ledger
+
+FOLDER, HUB, KEYS = "rehearsal", "hub", "keys"
+MARKER = ".sottovoce-rehearsal"  # says that the folder may be removed, and whose processes are
+STARTING = 60.0  # seconds for the SuperLink to answer
+LOOK = 0.5
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What a rehearsal came to."""
+
+    releases: int
+    epsilon: dict[str, float]  # by accountant
+    granted: float
+    delta: float
+    adjacency: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where a rehearsal takes place."""
+
+    folder: Path
+    sites: tuple[str, ...]
+    link: Link
+    study: StudyFile
+
+    @property
+    def coordinator(self) -> Path:
+        """The coordinator's copy of the project."""
+        return self.folder / HUB
+
+    @property
+    def keys(self) -> Path | None:
+        """The keys of all; none without encryption."""
+        return None if self.link.root is None else self.folder / KEYS
+
+    def log(self, name: str) -> Path:
+        """What a process prints."""
+        return self.folder / "logs" / f"{name}.log"
+
+
+def rehearse(
+    project: Path,
+    sites: int = 5,
+    *,
+    insecure: bool = False,
+    rounds: int | None = None,
+    keep: bool = False,
+    tell: Tell = lambda line: None,
+) -> Rehearsed:
+    """Deploy a project on this machine, run its study, and take everything down again.
+
+    What was written stays in the folder `rehearsal` if it failed, or to `keep`.
+    """
+    began = time.monotonic()
+    with _only_one(project):
+        stage = prepared(project.absolute(), sites, insecure=insecure, rounds=rounds)
+        try:
+            with Processes() as processes:
+                write_text(stage.folder / MARKER, processes.mark)
+                _perform(stage, processes, tell)
+        except BaseException:
+            tell(f"what was printed is in {stage.folder / 'logs'}")
+            raise
+    return _result(stage, keep, time.monotonic() - began)
+
+
+@contextmanager
+def _only_one(project: Path) -> Iterator[None]:
+    """Hold a project, so that no second rehearsal takes the first one's folder away."""
+    check_project(project)
+    held = os.open(project, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise InvalidInput(f"a rehearsal of {project.absolute()} is running") from error
+        yield
+    finally:
+        os.close(held)
+
+
+def _result(stage: Stage, keep: bool, seconds: float) -> Rehearsed:
+    view = read_ledger(stage.coordinator / commands.STATE / "ledger.db")
+    events = [entry.release.event for entry in view.entries]
+    result = Rehearsed(
+        len(events),
+        every_epsilon(events, stage.study.delta),
+        stage.study.epsilon,
+        stage.study.delta,
+        adjacency(events),
+        seconds,
+    )
+    if not keep:
+        shutil.rmtree(stage.folder)
+    return result
+
+
+def prepared(
+    project: Path, sites: int, *, insecure: bool = False, rounds: int | None = None
+) -> Stage:
+    """A copy of the project for each party, and their keys; an earlier rehearsal is replaced."""
+    check_project(project)
+    commands.tool("flower-superlink")
+    names = site_names([str(sites)])
+    folder = project / FOLDER
+    settings = {"agents": sites} if rounds is None else {"agents": sites, "rounds": rounds}
+    study = study_with(project, **settings)  # what is wrong is said before anything is made
+    if folder.exists():
+        rule = f"{folder} must be what a rehearsal left, or not be there"
+        check((folder / MARKER).is_file(), rule)
+    try:
+        if folder.exists():
+            mark = (folder / MARKER).read_text(encoding="utf-8")
+            if mark:
+                end_marked(mark)  # of a rehearsal that was killed
+            shutil.rmtree(folder)
+        (folder / "logs").mkdir(parents=True)
+        (folder / MARKER).touch()
+    except OSError as error:
+        raise StorageError(f"{folder} could not be made: {error}") from error
+    copy_project(project, folder / HUB, **settings)
+    for name in names:
+        copy_project(project, folder / name, **settings)
+    if not insecure:
+        make_keys(folder / KEYS, names)
+    root = None if insecure else folder / KEYS / CA
+    return Stage(folder, tuple(names), Link(port=free_port(), root=root), study)
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((commands.HOST, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
+    _start_link(stage, processes)
+    tell(f"the coordinator's SuperLink is up on {stage.link.address}")
+    if stage.keys is None:
+        _start_sites(stage, processes)
+        _write_connected(stage)
+    else:
+        public = [stage.keys / f"{name}{PUBLIC}" for name in stage.sites]
+        control.register_sites(stage.coordinator, stage.link, public)
+        tell(f"the keys of {len(stage.sites)} sites are registered")
+        _start_sites(stage, processes)
+    run_id = control.submit(stage.coordinator, stage.link)
+    tell(f"run {run_id} has started")
+    _watch(stage, processes, run_id, tell)
+    found = control.outcome(stage.coordinator, run_id)
+    if not found.well:
+        raise SottovoceError(f"the run ended as {found.status}: {found.details}")
+
+
+def _start_link(stage: Stage, processes: Processes) -> None:
+    hub = stage.coordinator
+    (hub / commands.STATE).mkdir()
+    commands.write_connection(hub / commands.HOME, stage.link)
+    process = processes.start(
+        "superlink",
+        commands.superlink(hub, stage.link, stage.keys),
+        env=commands.environment(hub),
+        cwd=hub,
+        log=stage.log("superlink"),
+    )
+    end = time.monotonic() + STARTING
+    while not control.is_up(stage.link):
+        if process.poll() is not None or time.monotonic() > end:
+            raise SottovoceError("the SuperLink did not start")
+        time.sleep(LOOK / 5)
+
+
+def _start_sites(stage: Stage, processes: Processes) -> None:
+    for name in stage.sites:
+        folder = stage.folder / name
+        key = None if stage.keys is None else stage.keys / f"{name}{PRIVATE}"
+        processes.start(
+            name,
+            commands.supernode(folder, stage.link, key, free_port()),
+            env=commands.environment(folder),
+            cwd=folder,
+            log=stage.log(name),
+        )
+
+
+def _write_connected(stage: Stage) -> None:
+    """Without node keys a site is whichever node connects: list those that are there."""
+    end = time.monotonic() + STARTING
+    while True:
+        nodes = control.listed_nodes(stage.coordinator)
+        online = [node for node, status in nodes.items() if status == "online"]
+        if len(online) == len(stage.sites):
+            break
+        if time.monotonic() > end:
+            raise SottovoceError(f"{len(online)} of {len(stage.sites)} sites have connected")
+        time.sleep(LOOK)
+    sites = dict(zip(stage.sites, online, strict=True))
+    control.write_sites(stage.coordinator / control.SITES, sites)
+
+
+def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:
+    """Tell what the journal says until the run is over."""
+    log = commands.log(run_id)
+    env = commands.environment(stage.coordinator)
+    shown = processes.start("log", log, env=env, cwd=stage.coordinator, log=stage.log("run"))
+    told = 0
+    while True:
+        over = shown.poll() is not None
+        gone = ", ".join(sorted(processes.ended().keys() - {"log"}))
+        lines = read_journal(stage.coordinator / commands.STATE / NAME)
+        for line in lines[told:]:
+            tell(_sentence(line))
+        told = len(lines)
+        if gone:
+            raise SottovoceError(f"a process ended before the run did: {gone}")
+        if over:
+            return
+        time.sleep(LOOK)
+
+
+def _sentence(line: dict[str, object]) -> str:
+    """A line of the journal for a person."""
+    facts = ", ".join(
+        f"{key} {value}" for key, value in line.items() if key not in ("time", "event", "round")
+    )
+    words = f"round {line.get('round')} {line.get('event')}"
+    return f"{words}: {facts}" if facts else words

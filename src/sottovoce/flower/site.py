@@ -1,0 +1,257 @@
+"""One party of a federation: its trials are Optuna's, and its history stays on its own disk.
+
+A site lives for one call only. What lasts is its `Diary`; its `Agent` is made anew from that,
+so a process may be killed at any moment, and the next call goes on from what was stored.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial, Trial, TrialState
+
+from sottovoce.agent import Agent
+from sottovoce.belief import Belief
+from sottovoce.errors import (
+    InvalidInput,
+    ProtocolError,
+    SimulationOnly,
+    SottovoceError,
+    SpaceError,
+    StorageError,
+    StudyMismatch,
+    UnknownAgent,
+    WrongRound,
+)
+from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
+from sottovoce.flower.studyfile import StudyFile, difference
+from sottovoce.flower.wire import Answer, Call, Reply
+from sottovoce.messages import Message
+from sottovoce.optuna.spaces import distributions_of, must_declare
+from sottovoce.searcher import LARGEST
+from sottovoce.simulate import Draws
+from sottovoce.simulate.script import AgentDraws
+
+Objective = Callable[[Trial], Any]
+
+PATIENCE = 2.0  # seconds to wait for an earlier call to end
+SILENT = "it has nothing to say: none of its trials gave a value"
+
+
+class Site:
+    """One party.
+
+    simulation: whether it may take the seeds of a run that protects nobody.
+    storage: "sqlite", or "journal" for file systems on which SQLite cannot lock.
+    """
+
+    def __init__(
+        self,
+        file: StudyFile,
+        objective: Objective,
+        folder: str | Path,
+        *,
+        simulation: bool = False,
+        storage: str = "sqlite",
+        patience: float = PATIENCE,
+    ) -> None:
+        self._file, self._objective, self._folder = file, objective, Path(folder)
+        self._simulation, self._storage, self._patience = simulation, storage, patience
+        self._declared = distributions_of(file.study.space)
+
+    def answer(self, call: Call) -> Reply:
+        """Do a step of the study; the same call again runs nothing, and gets the same reply."""
+        try:
+            self._check(call)
+            with lock(self._folder, self._patience) as held:
+                if not held:
+                    return reply(call, "busy", "an earlier call of this site still runs")
+                with (
+                    site_log(self._folder) as log,
+                    Diary(
+                        self._folder, self._storage, self._file.study, self._file.maximise
+                    ) as diary,
+                ):
+                    return self._step(call, diary, log)
+        except Exception as error:
+            log_error(self._folder, error)
+            return refusal(call, error)
+
+    def _check(self, call: Call) -> None:
+        """Refuse a call that does not fit this site's own study.toml."""
+        if call.seed is not None and not self._simulation:
+            raise SimulationOnly("a site of a real federation takes no seed")
+        ours = json.loads(json.dumps(self._file.constants))
+        apart = difference(ours, call.constants)
+        if apart is not None:
+            raise StudyMismatch(f"the public constants differ: {apart}")
+        if call.study != self._file.study.fingerprint:
+            raise StudyMismatch("the study's fingerprint is not that of its constants")
+        agents = self._file.study.agents
+        if not 0 <= call.agent < agents:
+            raise UnknownAgent(f"agents are numbered 0 to {agents - 1}, got {call.agent}")
+        rounds = [step.round for step in self._file.steps]
+        if call.round not in rounds:
+            raise WrongRound(f"nothing is to be done in round {call.round}")
+        before = rounds[rounds.index(call.round) - 1] if call.round > 0 else None
+        got = None if call.broadcast is None else call.broadcast.round
+        if got != before:
+            raise WrongRound(f"before round {call.round} comes broadcast {before}, got {got}")
+
+    def _step(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+        diary.claim(call.agent)
+        if call.broadcast is not None:
+            diary.compare(call.broadcast)
+        if not diary.spoke(call.round):
+            diary.bury()
+            agent, draws = self._agent(call, diary)
+            if call.round < agent.round:
+                raise WrongRound(f"this site is at round {agent.round}, called for {call.round}")
+            if call.broadcast is not None:
+                agent.receive(call.broadcast)
+                diary.hear(call.broadcast)
+            self._try(call, diary, agent, draws, log)
+            if call.round == self._file.study.rounds:
+                return reply(call, "done", "the study is over")
+            if draws is not None:
+                draws.begin_message(call.round)
+            message = agent.message(call.round)
+            diary.say(call.round, message if np.any(message.vector) else None)
+        return _spoken(call, diary.said(call.round))
+
+    def _agent(self, call: Call, diary: Diary) -> tuple[Agent, AgentDraws | None]:
+        """The agent that this site has become, and in a seeded simulation its draws."""
+        study = self._file.study
+        draws = None
+        if call.seed is not None:
+            draws = AgentDraws(Draws(call.seed, 0), study, call.agent, Belief())
+        agent = Agent(study, call.agent, maximise=self._file.maximise, random=draws)
+        try:
+            for told in diary.told:
+                agent.tell(told.params, told.value)
+            heard = diary.heard
+            if heard is not None:
+                agent.receive(heard)
+        except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
+            raise StorageError("what this site has stored does not fit the study") from error
+        return agent, draws
+
+    def _try(
+        self,
+        call: Call,
+        diary: Diary,
+        agent: Agent,
+        draws: AgentDraws | None,
+        log: logging.Logger,
+    ) -> None:
+        """Run the trials of the step that have not been run yet, the initial ones first."""
+        initial = self._file.study.method.initial
+        due = next(step.trials for step in self._file.steps if step.round == call.round)
+        later = diary.told[initial:]
+        done = sum(told.round == call.round for told in later)
+        while agent.starting or (call.round > 0 and done < due):
+            done += not agent.starting
+            if draws is not None:
+                draws.begin_trial(agent.trials)
+            asked, before = diary.lost(call.round) or Lost(agent.ask(), 0)
+            noted = {"asked": asked, "attempt": before + 1, "round": call.round}
+            trial = diary.begin(_Settled(asked, self._declared), noted)
+            told = self._run(trial, diary, log)
+            agent.tell(told.params, told.value)
+
+    def _run(self, trial: Trial, diary: Diary, log: logging.Logger) -> Told:
+        """One trial of the site's objective, recorded however it ends."""
+        failed = TrialState.FAIL
+        try:
+            value = _value(self._objective(trial))
+            self._check_single(trial)
+        except optuna.TrialPruned:
+            return diary.end(trial, None, TrialState.PRUNED)
+        except SpaceError as error:
+            log.error("trial %d: %s", trial.number, error)
+            diary.end(trial, None, failed, mistake=str(error))
+            raise
+        except optuna.exceptions.StorageInternalError as error:
+            raise StorageError("the site's storage failed in a trial") from error
+        except Exception as error:
+            log.exception("trial %d failed", trial.number)
+            return diary.end(trial, None, failed, error=f"{type(error).__name__}: {error}")
+        if value is None:
+            log.error("trial %d gave no finite number within ±%g", trial.number, LARGEST)
+            return diary.end(trial, None, failed, error="no finite number was returned")
+        return diary.end(trial, value, TrialState.COMPLETE)
+
+    def _check_single(self, trial: Trial) -> None:
+        """A parameter with one value only, for which Optuna asks nobody, may be none of ours."""
+        for name, asked in trial.distributions.items():
+            declared = self._declared.get(name)
+            if declared is not None and asked != declared:
+                raise SpaceError(must_declare(name, asked, declared))
+
+
+class _Settled(BaseSampler):
+    """Hands out parameters that were settled before the trial began.
+
+    One by one, as Optuna then says how the objective declares each: otherwise than the study
+    does is a mistake, which must show before hours of training, not after.
+    """
+
+    def __init__(self, params: Mapping[str, Any], declared: Mapping[str, BaseDistribution]) -> None:
+        self._params, self._declared = params, declared
+
+    def infer_relative_search_space(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """None together."""
+        return {}
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """None together."""
+        return {}
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, asked: BaseDistribution
+    ) -> Any:
+        """The parameter's value."""
+        declared = self._declared.get(name)
+        if asked != declared:
+            raise SpaceError(must_declare(name, asked, declared))
+        return self._params[name]
+
+
+def reply(call: Call, answer: Answer, reason: str) -> Reply:
+    """An answer without a vector."""
+    return Reply(call.study, call.round, call.agent, answer, reason=reason)
+
+
+def refusal(call: Call, error: Exception) -> Reply:
+    """Not to take part as asked. What others' errors say stays at the site: it may hold data."""
+    kind = type(error).__name__
+    ours = isinstance(error, SottovoceError)
+    return reply(call, "refused", f"{kind}: {error}" if ours else kind)
+
+
+def _spoken(call: Call, message: Message | None) -> Reply:
+    if message is None:
+        return reply(call, "done", SILENT)
+    return Reply(call.study, call.round, call.agent, "vector", message.vector)
+
+
+def _value(result: Any) -> float | None:
+    """What an objective returned, if it is a number to learn from."""
+    try:
+        number = math.nan if isinstance(result, str) else float(result)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if abs(number) <= LARGEST else None

@@ -1,0 +1,179 @@
+"""study.toml: the public constants of a study, which every party holds a copy of."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from sottovoce.errors import InvalidInput, StorageError, check, suggestion
+from sottovoce.experiments.planning import check_epsilon, planned, within
+from sottovoce.methods import Method, method_named
+from sottovoce.privacy.budget import Budget
+from sottovoce.privacy.release import Mechanism
+from sottovoce.space import Space
+from sottovoce.study import Study
+
+DELTA = 1e-5
+DIRECTIONS = ("minimize", "maximize")  # Optuna's words
+NUMBERS: dict[str, type | tuple[type, ...]] = {
+    "agents": int,
+    "rounds": int,
+    "feature_seed": int,
+    "regions": int,
+    "features": int,
+    "epsilon": (int, float),
+    "delta": (int, float),
+    "lengthscale": (int, float),
+    "clip": (int, float),
+    "participation": (int, float),
+    "trial_limit": (int, float),
+}
+NEEDED = ("agents", "rounds", "epsilon", "direction")
+KEYS = (*NUMBERS, "method", "direction")
+
+
+class Step(NamedTuple):
+    """What sites do between two releases: this many trials, then speak in this round.
+
+    The last step has round T: there is nothing more to say.
+    """
+
+    round: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as its parties agreed on it."""
+
+    study: Study
+    epsilon: float
+    delta: float
+    maximise: bool
+    trial_limit: float = 600.0  # seconds that a site is given for one trial
+
+    @property
+    def budget(self) -> Budget:
+        """What may be spent."""
+        return Budget(self.epsilon, self.delta)
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """What all parties must agree on, as plain data; time limits are the coordinator's own."""
+        return {
+            **self.study.to_dict(),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "direction": "maximize" if self.maximise else "minimize",
+        }
+
+    @property
+    def steps(self) -> list[Step]:
+        """All steps of the study, in order."""
+        study = self.study
+        speaking = [r for r in range(study.rounds) if study.method.speaking.speaks(r)]
+        ends = [*speaking[1:], study.rounds]
+        later = [Step(end, end - start) for start, end in zip(speaking, ends, strict=True)]
+        return [Step(0, study.method.initial), *later]
+
+
+def read_study(path: str | Path, noise: float | None = None) -> StudyFile:
+    """The study in a TOML file; whatever is wrong with it is named.
+
+    noise: what an earlier reading of the same file found, which takes seconds.
+    """
+    try:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    try:
+        return study_from(data, noise)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+
+
+def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile:
+    """The study in the tables [study] and [space] of a file."""
+    for key in data:
+        check(key in ("study", "space"), "its tables must be [study] and [space]", got=key)
+    for key in ("study", "space"):
+        table = data.get(key)
+        check(isinstance(table, Mapping), f"a table [{key}] is needed", **{key: table})
+    table = data["study"]
+    _check_keys(table)
+    space = Space.from_dict(data["space"])
+    method = _resolved(table, space)
+    delta = float(table.get("delta", DELTA))
+    agents, rounds = table["agents"], table["rounds"]
+    seed = table.get("feature_seed", 0)
+    _ = Study(space, method, agents, rounds, seed)  # what is wrong, before a noise is looked for
+    if noise is None:
+        method = within(method, agents, rounds, float(table["epsilon"]), delta)
+    else:
+        method = replace(method, mechanism=replace(cast(Mechanism, method.mechanism), noise=noise))
+    limit = float(table.get("trial_limit", StudyFile.trial_limit))
+    rule = "trial_limit must be a finite number of seconds above 0"
+    check(0 < limit < math.inf, rule, trial_limit=limit)
+    study = Study(space, method, agents, rounds, seed)
+    return StudyFile(study, float(table["epsilon"]), delta, table["direction"] == "maximize", limit)
+
+
+def _check_keys(table: Mapping[str, Any]) -> None:
+    for key in table:
+        if key not in KEYS:
+            raise InvalidInput(f"[study] has an unknown key {key!r}; {suggestion(key, KEYS)}")
+    missing = [key for key in NEEDED if key not in table]
+    check(not missing, f"[study] must have {', '.join(NEEDED)}", missing=missing)
+    for key, kind in NUMBERS.items():
+        value = table.get(key, 1)
+        right = isinstance(value, kind) and not isinstance(value, bool)
+        word = "a whole number" if kind is int else "a number"
+        check(right, f"{key} must be {word}", **{key: value})
+    direction = table["direction"]
+    check(direction in DIRECTIONS, f"direction must be one of {DIRECTIONS}", direction=direction)
+
+
+def _resolved(table: Mapping[str, Any], space: Space) -> Method:
+    """The method of the study, but for its noise."""
+    method = method_named(str(table.get("method", "sottovoce")))
+    check_epsilon(method, float(table["epsilon"]))
+    rule = "a federation needs a method that says something of its agents"
+    check(not method.control, rule, method=method.name)
+    if method.hears == "learn":
+        method = planned(method, space.dims)
+    changes: dict[str, Any] = {
+        key: table[key] for key in ("regions", "features", "lengthscale") if key in table
+    }
+    if method.mechanism is not None:
+        release = {key: table[key] for key in ("clip", "participation") if key in table}
+        changes["mechanism"] = replace(method.mechanism, **release)
+    return replace(method, **changes)
+
+
+def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:
+    """The first constant in which two parties differ, in words; None if there is none."""
+    mine, other = dict(_leaves(ours)), dict(_leaves(theirs))
+    for name in sorted(mine.keys() | other.keys()):
+        if name not in mine or name not in other or mine[name] != other[name]:
+            there, here = (
+                repr(all_[name]) if name in all_ else "missing" for all_ in (other, mine)
+            )
+            return f"{name} is {there} there and {here} here"
+    return None
+
+
+def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _leaves(value, f"{name}.{key}" if name else str(key))
+    elif isinstance(data, list) and data:
+        for k, value in enumerate(data):
+            yield from _leaves(value, f"{name}[{k}]")
+    else:
+        yield name, data

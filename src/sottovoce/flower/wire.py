@@ -1,0 +1,179 @@
+"""What travels between the coordinator and a site, as Flower's typed records. Never a pickle.
+
+Down goes a `Call`: the round to speak in, the study's public constants and the last broadcast.
+Up comes a `Reply`: one vector for that round, or a word on why there is none.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sottovoce.errors import ProtocolError
+from sottovoce.messages import Broadcast, Message
+
+if TYPE_CHECKING:
+    from flwr.app import ArrayRecord, RecordDict
+
+SCHEMA = 1
+RECORD = "sottovoce"  # name of the record of plain values
+LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
+
+Answer = Literal["vector", "done", "busy", "refused"]
+_ANSWERS: tuple[str, ...] = get_args(Answer)
+_TEXT = 500  # characters of a reason that are kept
+
+
+@dataclass(frozen=True)
+class Call:
+    """What the coordinator asks of one site."""
+
+    study: str  # fingerprint
+    round: int  # to speak in; T: nothing is to be said any more
+    agent: int  # which of the study's agents the site is
+    constants: Mapping[str, Any]
+    broadcast: Broadcast | None = None  # the last one released
+    seed: int | None = None  # simulation only: of the draws of all
+
+    def to_records(self) -> RecordDict:
+        """Flower's form."""
+        plain: dict[str, Any] = {
+            "schema": SCHEMA,
+            "study": self.study,
+            "round": self.round,
+            "agent": self.agent,
+            "constants": json.dumps(self.constants, sort_keys=True, allow_nan=False),
+        }
+        if self.seed is not None:
+            plain["seed"] = self.seed
+        if self.broadcast is None:
+            return _records(plain, {})
+        plain |= {"broadcast-round": self.broadcast.round, "head": self.broadcast.head}
+        return _records(plain, {"broadcast": self.broadcast.vectors})
+
+    @classmethod
+    def from_records(cls, records: RecordDict) -> Call:
+        """The call in Flower's form; anything else is refused."""
+        plain = _plain(records, {"round": int, "agent": int, "constants": str})
+        try:
+            constants = json.loads(plain["constants"])
+        except (ValueError, RecursionError) as error:
+            raise ProtocolError(f"the constants of a call cannot be read: {error}") from error
+        if not isinstance(constants, dict):
+            raise ProtocolError("the constants of a call must be a table")
+        seed = _typed(plain, "seed", int) if "seed" in plain else None
+        broadcast = None
+        if "broadcast" in records:
+            vectors = _array(records, "broadcast", 2)
+            number, head = _typed(plain, "broadcast-round", int), _typed(plain, "head", str)
+            broadcast = Broadcast(plain["study"], number, vectors, head)
+        return cls(plain["study"], plain["round"], plain["agent"], constants, broadcast, seed)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a site answers.
+
+    vector: what it says; done: nothing is to be said in this round; busy: it is still at an
+    earlier trial; refused: it does not take part as asked, for the reason given.
+    """
+
+    study: str  # fingerprint
+    round: int
+    agent: int
+    answer: Answer
+    vector: NDArray[np.float64] | None = None  # (M,)
+    reason: str = ""
+
+    @property
+    def message(self) -> Message:
+        """What it says, as the server takes it."""
+        if self.vector is None:
+            raise ProtocolError(f"agent {self.agent} said nothing in round {self.round}")
+        return Message(self.study, self.round, self.agent, self.vector)
+
+    def to_records(self) -> RecordDict:
+        """Flower's form."""
+        plain: dict[str, Any] = {
+            "schema": SCHEMA,
+            "study": self.study,
+            "round": self.round,
+            "agent": self.agent,
+            "answer": self.answer,
+            "reason": self.reason[:_TEXT],
+        }
+        return _records(plain, {} if self.vector is None else {"vector": self.vector})
+
+    @classmethod
+    def from_records(cls, records: RecordDict) -> Reply:
+        """The reply in Flower's form; anything else is refused."""
+        kinds = {"round": int, "agent": int, "answer": str, "reason": str}
+        plain = _plain(records, kinds)
+        if plain["answer"] not in _ANSWERS:
+            got = plain["answer"][:40]
+            raise ProtocolError(f"an answer must be one of {_ANSWERS}, got {got!r}")
+        vector = _array(records, "vector", 1) if plain["answer"] == "vector" else None
+        answer = cast(Answer, plain["answer"])
+        reason = _printable(plain["reason"][:_TEXT])
+        return cls(plain["study"], plain["round"], plain["agent"], answer, vector, reason)
+
+
+def _records(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> RecordDict:
+    from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+    records: dict[str, Any] = {RECORD: ConfigRecord(plain)}
+    for name, values in arrays.items():
+        array = np.ascontiguousarray(values, dtype="<f8")
+        typed = Array(dtype="<f8", shape=array.shape, stype="raw", data=array.tobytes())
+        records[name] = ArrayRecord({name: typed})
+    return RecordDict(records)
+
+
+def _plain(records: RecordDict, kinds: Mapping[str, type]) -> dict[str, Any]:
+    """The plain values, each of its type; those of every message are looked at first."""
+    if RECORD not in records.config_records:
+        raise ProtocolError(f"a message must hold a record {RECORD!r}")
+    plain: dict[str, Any] = dict(records.config_records[RECORD])
+    schema = _typed(plain, "schema", int)
+    if schema != SCHEMA:
+        raise ProtocolError(f"a message must be of schema {SCHEMA}, got {schema}")
+    for name, kind in {"study": str, **kinds}.items():
+        _typed(plain, name, kind)
+    return plain
+
+
+def _typed(plain: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = plain.get(name)
+    if type(value) is not kind:
+        got = type(value).__name__
+        raise ProtocolError(f"{name!r} of a message must be of type {kind.__name__}, got {got}")
+    return value
+
+
+def _array(records: RecordDict, name: str, axes: int) -> NDArray[np.float64]:
+    """The array of a record, from raw little-endian doubles."""
+    found: ArrayRecord | None = records.array_records.get(name)
+    array = None if found is None else found.get(name)
+    if array is None:
+        raise ProtocolError(f"a message with {name!r} must hold an array of that name")
+    if array.dtype != "<f8" or array.stype != "raw":
+        got = f"{array.stype[:20]!r} {array.dtype[:20]!r}"  # as long as its sender likes
+        raise ProtocolError(f"{name!r} must hold raw '<f8', got {got}")
+    shape, size = tuple(array.shape), len(array.data)
+    if len(shape) != axes or not all(n >= 1 for n in shape) or size > LARGEST_ARRAY:
+        got = f"{len(shape)} axes and {size} bytes"
+        raise ProtocolError(f"{name!r} must have {axes} axes of at least 1, got {got}")
+    if size != 8 * math.prod(shape):
+        raise ProtocolError(f"{name!r} of shape {shape} must hold {8 * math.prod(shape)} bytes")
+    return np.frombuffer(array.data, dtype="<f8").reshape(shape).astype(np.float64)
+
+
+def _printable(text: str) -> str:
+    """Words from outside, without what could rewrite a log or a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text)

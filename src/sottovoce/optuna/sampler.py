@@ -1,0 +1,201 @@
+"""Thompson sampling with our own belief, in any Optuna study with one objective."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from optuna import Study as OptunaStudy
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.search_space import intersection_search_space
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from sottovoce.belief import Belief
+from sottovoce.errors import SpaceError, check
+from sottovoce.methods import TS, Repeats
+from sottovoce.optuna.spaces import space_of
+from sottovoce.searcher import LARGEST, Searcher
+from sottovoce.space import Space
+from sottovoce.study import Study
+
+FEW_POINTS = 100  # listed at once; a person waits for every suggestion
+Distributions = Mapping[str, BaseDistribution]
+Row = tuple[dict[str, float], float | None]  # a trial: its parameters, numbered; its value
+
+
+class Sampler(BaseSampler):
+    """Each trial maximises a draw of a Gaussian process that has seen the finished ones.
+
+    initial: how many values it sees before the first draw; until then trials are uniform.
+    repeats: "replace": a point tried before gives way to a random one, for objectives without
+    noise; "allow": it is tried again.
+    A seed makes a study repeatable, if its trials run one after the other.
+    """
+
+    def __init__(
+        self,
+        *,
+        seed: int | None = None,
+        initial: int = 10,
+        belief: Belief | None = None,
+        repeats: Repeats = "allow",
+    ) -> None:
+        whole = isinstance(initial, int) and not isinstance(initial, bool)
+        check(whole and initial >= 1, "initial must be a whole number above 0", initial=initial)
+        natural = seed is None or (isinstance(seed, int) and seed >= 0)
+        check(natural, "seed must be a whole number of at least 0, or None", seed=seed)
+        self._initial = initial
+        self._belief = Belief() if belief is None else belief
+        self._method = replace(TS, repeats=repeats)
+        self._seeded(np.random.SeedSequence(seed))
+        self._lock = Lock()  # Optuna's workers are threads that share the sampler
+
+    def _seeded(self, seed: np.random.SeedSequence) -> None:
+        uniform, self._seeds = seed.spawn(2)
+        self._uniform = RandomSampler(int(uniform.generate_state(1)[0]))
+        self._search: _Search | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
+    def reseed_rng(self) -> None:
+        """Forget the seed: each of several workers must go its own way."""
+        with self._lock:
+            self._seeded(np.random.SeedSequence())
+
+    def infer_relative_search_space(
+        self, study: OptunaStudy, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """The parameters that all complete trials asked for alike."""
+        shared = intersection_search_space(study.get_trials(deepcopy=False))
+        return {name: d for name, d in shared.items() if not d.single()}
+
+    def sample_relative(
+        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """The maximiser of a draw; nothing before enough values are known."""
+        _check_single(study)
+        maximise = study.directions[0] == StudyDirection.MAXIMIZE
+        with self._lock:  # from here, or a worker with an older list would begin anew
+            # Trials still running are left out: two draws of one belief differ, so that
+            # workers spread out by themselves.
+            rows = _rows(study.get_trials(deepcopy=False), search_space)
+            known = sum(value is not None for _, value in rows.values())
+            if not search_space or known < self._initial:
+                return {}
+            search = self._search
+            if search is None or not search.goes_on(search_space, maximise, rows):
+                search = self._search = self._begun(search_space, maximise, rows)
+            search.tell(rows)
+            numbers = search.searcher.ask()
+        return {name: d.to_external_repr(numbers[name]) for name, d in search_space.items()}
+
+    def _begun(
+        self, distributions: Distributions, maximise: bool, rows: Mapping[int, Row]
+    ) -> _Search:
+        """A search that has seen these trials as its initial ones, so that one fit is enough."""
+        space = _numbered(distributions)
+        inside = sum(_holds(space, params) for params, _ in rows.values())
+        method = replace(self._method, initial=max(inside, 1))
+        (child,) = self._seeds.spawn(1)
+        seed = int(child.generate_state(1, np.uint64)[0])
+        federation = Study(space, method, agents=1, rounds=1)
+        searcher = Searcher(federation, 0, maximise=maximise, belief=self._belief, seed=seed)
+        return _Search(dict(distributions), searcher)
+
+    def sample_independent(
+        self,
+        study: OptunaStudy,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Uniform: initial trials, and parameters that only some trials ask for."""
+        _check_single(study)
+        with self._lock:
+            return self._uniform.sample_independent(study, trial, param_name, param_distribution)
+
+
+class _Search:
+    """A search over one space, and which trials it has been told of."""
+
+    def __init__(self, distributions: Distributions, searcher: Searcher) -> None:
+        self.distributions = distributions
+        self.searcher = searcher
+        self.told: dict[int, Row] = {}
+
+    def goes_on(
+        self, distributions: Distributions, maximise: bool, rows: Mapping[int, Row]
+    ) -> bool:
+        """Whether it is the same search, and all it was told still stands."""
+        same = (self.distributions, self.searcher.maximise) == (distributions, maximise)
+        return same and all(rows.get(number) == row for number, row in self.told.items())
+
+    def tell(self, rows: Mapping[int, Row]) -> None:
+        """What is new."""
+        for number in sorted(rows.keys() - self.told.keys()):
+            self.told[number] = rows[number]
+            with suppress(SpaceError):  # a person may queue a trial outside of the space
+                self.searcher.tell(*rows[number])
+
+
+def _check_single(study: OptunaStudy) -> None:
+    count = len(study.directions)
+    check(count == 1, "the sampler takes studies with one objective", objectives=count)
+
+
+class _PromptSpace(Space):
+    """A space that is listed only if it is small: the draw at K listed points costs K³ a fit."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether there are few enough points to wait for."""
+        return self.size is not None and self.size <= FEW_POINTS
+
+
+def _numbered(distributions: Distributions) -> Space:
+    """The space of Optuna's own numbers for values: a choice, whatever it is, is its place."""
+    places = {
+        name: CategoricalDistribution(range(len(d.choices)))
+        if isinstance(d, CategoricalDistribution)
+        else d
+        for name, d in distributions.items()
+    }
+    return _PromptSpace(space_of(places).parameters)
+
+
+def _rows(trials: Sequence[FrozenTrial], distributions: Distributions) -> dict[int, Row]:
+    """The finished trials that asked for just these parameters, and maybe others, by number."""
+    return {
+        trial.number: (
+            {name: d.to_internal_repr(trial.params[name]) for name, d in distributions.items()},
+            _value(trial),
+        )
+        for trial in trials
+        if trial.state.is_finished()
+        and all(trial.distributions.get(name) == d for name, d in distributions.items())
+    }
+
+
+def _value(trial: FrozenTrial) -> float | None:
+    """What a trial teaches: nothing if it failed, was pruned, or came to no usable number."""
+    if trial.state != TrialState.COMPLETE or trial.value is None:
+        return None
+    return trial.value if abs(trial.value) <= LARGEST else None
+
+
+def _holds(space: Space, params: Mapping[str, float]) -> bool:
+    try:
+        space.encode(params)
+    except SpaceError:
+        return False
+    return True

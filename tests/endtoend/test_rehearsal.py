@@ -1,0 +1,222 @@
+"""A project made by `sottovoce new`, deployed on this machine as real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sottovoce.flower.commands import environment
+from sottovoce.flower.keys import CA
+from sottovoce.flower.project import copy_project, make_project
+from sottovoce.flower.rehearsal import free_port
+from sottovoce.privacy.ledger import read_ledger
+
+LIMIT = 300  # seconds; other work may share the machine
+ENV = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    make_project(tmp_path / "study", agents=30, rounds=3, epsilon=2.0)
+    return tmp_path / "study"
+
+
+def started(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sottovoce.cli", *words],
+        cwd=cwd,
+        env=ENV,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def those_in(folder: Path) -> dict[int, str]:
+    """Living processes that were given a home in the folder, by their environment."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"FLWR_HOME={folder}/".encode() in (entry / "environ").read_bytes():
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found[int(entry.name)] = words
+        except OSError:
+            continue
+    return found
+
+
+def until_it_says(process: subprocess.Popen[str], words: str) -> None:
+    seen = []
+    for line in process.stderr or ():
+        seen.append(line)
+        if words in line:
+            return
+    pytest.fail(f"it never said {words!r}: {''.join(seen)}")
+
+
+def soon(condition: Callable[[], bool]) -> bool:
+    end = time.monotonic() + LIMIT
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_a_new_project_rehearses_with_tls_and_node_keys_and_leaves_nothing_running(
+    project: Path,
+) -> None:
+    process = started("rehearse", "--sites", "3", "--keep", "--json", cwd=project)
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    assert found["releases"] == 1
+    assert 0 < found["epsilon"]["pld"] <= found["granted"] == 2.0
+    stage = project / "rehearsal"
+    assert len(read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries) == 1
+    for site in ("site-1", "site-2", "site-3"):
+        assert (stage / site / "site" / "study.db").stat().st_size > 0
+    link = (stage / "logs" / "superlink.log").read_text()
+    assert "authentication is disabled" not in link
+    assert "insecure" not in link.lower()
+    (address,) = set(re.findall(r'address = "(127\.0\.0\.1:\d+)"', config(stage)))
+    assert f'root-certificates = "{stage / "keys" / CA}"' in config(stage)
+    assert address in err
+    assert those_in(stage) == {}
+
+
+def config(stage: Path) -> str:
+    return (stage / "hub" / ".flwr" / "config.toml").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_rehearsal_leaves_nothing_running(
+    project: Path, number: signal.Signals
+) -> None:
+    process = started("rehearse", "--sites", "2", cwd=project)
+    until_it_says(process, "round 0 opened")
+    assert len(those_in(project / "rehearsal")) >= 5  # a link, two nodes, and their helpers
+    process.send_signal(number)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130, err
+    assert those_in(project / "rehearsal") == {}
+
+
+@pytest.mark.slow
+def test_a_rehearsal_whose_link_is_killed_fails_and_leaves_nothing_running(project: Path) -> None:
+    process = started("rehearse", "--sites", "2", cwd=project)
+    until_it_says(process, "round 0 opened")
+    links = [pid for pid, words in those_in(project).items() if "flower-superlink" in words]
+    os.kill(links[0], signal.SIGKILL)
+    _, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == 2
+    assert "a process ended before the run did: superlink" in " ".join(err.split())
+    assert (project / "rehearsal" / "logs" / "superlink.log").exists()
+    assert those_in(project / "rehearsal") == {}
+
+
+@pytest.mark.slow
+def test_a_rehearsal_ends_what_one_that_was_killed_left_and_no_other(project: Path) -> None:
+    killed = started("rehearse", "--sites", "2", cwd=project)
+    until_it_says(killed, "is up on")
+    second = done("rehearse", "--sites", "2", cwd=project)
+    assert second.returncode == 2
+    assert "is running" in second.stderr
+    killed.kill()
+    killed.communicate()
+    left = those_in(project / "rehearsal")
+    assert left
+    third = started("rehearse", "--sites", "2", cwd=project)
+    until_it_says(third, "is up on")
+    assert not left.keys() & those_in(project / "rehearsal").keys()
+    third.send_signal(signal.SIGINT)
+    third.communicate(timeout=LIMIT)
+    assert those_in(project / "rehearsal") == {}
+
+
+@pytest.mark.slow
+def test_a_deployment_by_hand_resumes_after_its_coordinator_is_killed(
+    project: Path, tmp_path: Path
+) -> None:
+    hub, sites, port = tmp_path / "hub", ("site-1", "site-2"), str(free_port())
+    copy_project(project, hub, agents=2)
+    assert done("keys", "keys", "--sites", "2", cwd=hub).returncode == 0
+    running = [in_background("serve", "--port", port, cwd=hub)]
+    try:
+        assert soon(lambda: registered(hub, port))
+        before = (hub / "sites.toml").read_text()
+        assert registered(hub, port)  # again, and nothing changes
+        assert (hub / "sites.toml").read_text() == before
+        for name in sites:
+            copy_project(project, tmp_path / name, agents=2)
+            words = ["--key", str(hub / "keys" / f"{name}.key"), "--root", str(hub / "keys" / CA)]
+            words += ["--port", str(free_port())]
+            node = in_background("join", f"localhost:{port}", *words, cwd=tmp_path / name)
+            running.append(node)
+        assert done("start", "--no-follow", "--port", port, cwd=hub).returncode == 0
+        assert soon((hub / "coordinator" / "journal.jsonl").exists)
+        (link_pid,) = [pid for pid, words in those_in(hub).items() if "flower-superlink" in words]
+        os.kill(link_pid, signal.SIGKILL)
+        assert running[0].wait(LIMIT) != 0
+        assert those_in(hub) == {}  # no coordinator of the dead link goes on by itself
+        running[0] = in_background("serve", "--port", port, cwd=hub)
+        assert soon(lambda: registered(hub, port))
+        ended = done("start", "--port", port, cwd=hub)
+        assert ended.returncode == 0, ended.stdout + ended.stderr
+        assert "The study is over: 1 rounds were released" in ended.stdout
+    finally:
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        for process in running:
+            process.wait(LIMIT)
+    assert those_in(tmp_path) == {}
+
+
+def done(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sottovoce.cli", *words]
+    return subprocess.run(command, cwd=cwd, env=ENV, capture_output=True, text=True, timeout=LIMIT)
+
+
+def in_background(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "sottovoce.cli", *words]
+    with (cwd / "log").open("ab") as log:
+        return subprocess.Popen(command, cwd=cwd, env=ENV, stdout=log, stderr=log)
+
+
+def registered(hub: Path, port: str) -> bool:
+    keys = sorted(str(path) for path in (hub / "keys").glob("*.pub"))
+    return done("register", *keys, "--port", port, cwd=hub).returncode == 0
+
+
+@pytest.mark.slow
+def test_thirty_sites_simulate_by_the_commands_of_the_projects_readme(project: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", (project / "README.md").read_text(), flags=re.DOTALL)
+    assert "num-supernodes=30" in blocks[0]
+    script = f"{blocks[0]}\nflwr list --format json"
+    command = ["bash", "-c", f"{script}; fuser -k 39091/tcp"]  # Flower leaves a link behind
+    if os.geteuid() == 0 and subprocess.run(["unshare", "-n", "true"]).returncode == 0:
+        # Ray listens on all interfaces: a network of its own, and all ends with it
+        inner = f"ip link set lo up; {script}"
+        command = ["unshare", "-n", "--pid", "--fork", "--mount-proc", "bash", "-c", inner]
+    done = subprocess.run(
+        command,
+        cwd=project,
+        env={**ENV, "PATH": environment(project)["PATH"]},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert "finished:completed" in done.stdout, done.stdout + done.stderr
+    assert "30 of 30 sites have done all their trials" in done.stdout
+    assert len(list((project / "simulation").glob("site-*"))) == 30
+    assert len(read_ledger(project / "simulation" / "ledger.db").entries) == 1

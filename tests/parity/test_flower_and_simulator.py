@@ -1,0 +1,223 @@
+"""One mathematics: sites that live for one call only do what the simulator does at once.
+
+Each call and each reply passes through Flower's records, each site through its disk.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+from numpy.typing import NDArray
+from optuna.trial import Trial
+
+from sottovoce.belief import Belief
+from sottovoce.flower.diary import Diary
+from sottovoce.flower.site import Site
+from sottovoce.flower.studyfile import StudyFile, read_study
+from sottovoce.flower.wire import Call, Reply
+from sottovoce.messages import Broadcast
+from sottovoce.methods import DP_FTS_DE, SOTTOVOCE, Method
+from sottovoce.privacy.ledger import read_ledger
+from sottovoce.privacy.release import Mechanism
+from sottovoce.problems import Setting
+from sottovoce.server import Server
+from sottovoce.simulate import Draws, simulate
+from sottovoce.space import Category, Float, Integer, Space
+from sottovoce.study import Study
+
+AGENTS, ROUNDS, INITIAL, SEED = 4, 3, 4, 5
+PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])
+LIST = Space([Integer("x", 0, 15), Integer("y", 1, 8, log=True)])
+MIXED = Space([Float("x", -1.0, 1.0), Integer("y", 1, 4), Category("c", ("a", "b"))])
+optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+# Flower imports a Typer that names parts of Click which are on their way out
+pytestmark = pytest.mark.filterwarnings("ignore:'click.utils:DeprecationWarning")
+
+
+def wave(u: NDArray[np.float64], site: int) -> NDArray[np.float64]:
+    """What a site's objective is at points of the cube, (..., D)."""
+    return np.asarray(np.sin(5 * u.sum(axis=-1) + 0.1 * site) - (u[..., 0] - 0.4) ** 2)
+
+
+@dataclass(frozen=True)
+class Waves:
+    """The objectives of all."""
+
+    agents: int
+    noise: float = 0.0
+
+    @property
+    def optimum(self) -> NDArray[np.float64]:
+        return np.full(self.agents, np.inf)
+
+    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.stack([wave(points[n], n) for n in range(self.agents)])
+
+
+@dataclass(frozen=True)
+class WaveProblem:
+    """The same, as the simulator takes it."""
+
+    space: Space
+    name: str = "waves"
+
+    @property
+    def setting(self) -> Setting:
+        return Setting(self.space, Belief())
+
+    def draw(self, agents: int, random: np.random.Generator) -> Waves:
+        return Waves(agents)
+
+
+def objective_on(space: Space) -> Callable[[Trial], float]:
+    """The same, as a site has it."""
+
+    def objective(trial: Trial) -> float:
+        params: dict[str, object] = {}
+        for p in space.parameters:
+            if isinstance(p, Category):
+                params[p.name] = trial.suggest_categorical(p.name, p.choices)
+            elif isinstance(p, Integer):
+                params[p.name] = trial.suggest_int(p.name, int(p.low), int(p.high), log=p.log)
+            else:
+                params[p.name] = trial.suggest_float(p.name, p.low, p.high, log=p.log)
+        return float(wave(space.encode(params), trial.study.user_attrs["site"]))
+
+    return objective
+
+
+def called(site: Site, call: Call) -> Reply:
+    """The site's reply, both ways through Flower's records."""
+    return Reply.from_records(site.answer(Call.from_records(call.to_records())).to_records())
+
+
+def by_calls(file: StudyFile, folder: Path) -> dict[int, NDArray[np.float64]]:
+    """The broadcasts of a seeded run, by calls and replies."""
+    study, objective = file.study, objective_on(file.study.space)
+    server = Server.simulation(study, Draws(SEED, 0).seed_for("server"))
+    broadcast: Broadcast | None = None
+    broadcasts = {}
+    for step in file.steps:
+        if step.round < study.rounds:
+            server.open_round()
+        for n in range(study.agents):
+            site = Site(file, objective, folder / str(n), simulation=True, storage="journal")
+            call = Call(study.fingerprint, step.round, n, file.constants, broadcast, SEED)
+            reply = called(site, call)
+            if step.round < study.rounds:
+                server.submit(reply.message)
+            else:
+                assert reply.answer == "done"
+        if step.round < study.rounds:
+            broadcast = server.close_round()
+            broadcasts[step.round] = broadcast.vectors
+    return broadcasts
+
+
+@pytest.mark.parametrize("space", [PLANE, LIST, MIXED], ids=["plane", "list", "mixed"])
+@pytest.mark.parametrize("method", [DP_FTS_DE, SOTTOVOCE], ids=["dp-fts-de", "sottovoce"])
+def test_sites_that_answer_calls_do_what_the_simulator_does(
+    method: Method, space: Space, tmp_path: Path
+) -> None:
+    mechanism = Mechanism(clip=5.0, participation=0.8, noise=0.3)
+    small = replace(method, initial=INITIAL, features=16, lengthscale=0.3, mechanism=mechanism)
+    study = Study(space, small, AGENTS, ROUNDS)
+    file = StudyFile(study, 5.0, 1e-5, maximise=True)
+    heard = by_calls(file, tmp_path)
+    outcome = simulate(study, WaveProblem(space), Draws(SEED, 0))
+    assert heard.keys() == outcome.broadcasts.keys()
+    for number, vectors in outcome.broadcasts.items():
+        assert np.allclose(heard[number], vectors, rtol=0.0, atol=1e-6), f"round {number}"
+    for n in range(AGENTS):
+        with Diary(tmp_path / str(n), "journal", study, maximise=True) as diary:
+            points = [space.encode(told.params) for told in diary.told]
+        assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"
+
+
+STUDY = """
+[study]
+agents = 4
+rounds = 3
+epsilon = 8.0
+direction = "maximize"
+method = "dp-fts-de"
+features = 16
+lengthscale = 0.3
+clip = 5.0
+participation = 0.8
+trial_limit = 20
+
+[[space.parameters]]
+type = "float"
+name = "x"
+low = 0.0
+high = 1.0
+
+[[space.parameters]]
+type = "float"
+name = "y"
+low = 0.0
+high = 1.0
+"""
+OBJECTIVE = """
+import numpy as np
+
+def objective(trial):
+    x, y = (trial.suggest_float(name, 0.0, 1.0) for name in ("x", "y"))
+    site = trial.study.user_attrs["site"]
+    return np.sin(5 * (x + y) + 0.1 * site) - (x - 0.4) ** 2
+"""
+# a network, and processes, of their own: Ray listens on all interfaces, and leaves no one behind
+ALONE = ["unshare", "-rnpf", "--kill-child", "--mount-proc", "sh", "-c"]
+ENVIRONMENT = {
+    **{"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"},
+    **{"RAY_USAGE_STATS_ENABLED": "0", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    shutil.which("unshare") is None or subprocess.run([*ALONE, "true"]).returncode != 0,
+    reason="needs namespaces",
+)
+@pytest.mark.parametrize("method", ["dp-fts-de", "sottovoce"])
+def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
+    method: str, tmp_path: Path
+) -> None:
+    project, folder = tmp_path / "project", tmp_path / "run"
+    project.mkdir()
+    (project / "study.toml").write_text(STUDY.replace("dp-fts-de", method))
+    (project / "objective.py").write_text(OBJECTIVE)
+    config = {"project": str(project), "folder": str(folder), "seed": SEED, "join-limit": 60}
+    script = Path(__file__).with_name("run_in_engine.py")
+    command = [sys.executable, str(script), str(AGENTS), json.dumps(config)]
+    result = subprocess.run(
+        [*ALONE, 'ip link set lo up && exec "$@"', "sh", *command],
+        env={**os.environ, **ENVIRONMENT, "FLWR_HOME": str(tmp_path / "flwr")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    study = read_study(project / "study.toml").study
+    outcome = simulate(study, WaveProblem(study.space), Draws(SEED, 0))
+    entries = read_ledger(folder / "ledger.db").entries
+    assert [entry.round for entry in entries] == list(outcome.broadcasts)
+    for entry in entries:
+        expected = outcome.broadcasts[entry.round]
+        assert np.allclose(entry.release.vectors, expected, rtol=0.0, atol=1e-6)
+    for n in range(AGENTS):
+        with Diary(folder / f"site-{n}", "sqlite", study, maximise=True) as diary:
+            points = [study.space.encode(told.params) for told in diary.told]
+        assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"

@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import copy
+import json
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.flower.studyfile import KEYS, Step, difference, read_study, study_from
+from sottovoce.privacy.accountant import epsilon
+from sottovoce.server import planned_event
+
+TEXT = """
+[study]
+agents = 5
+rounds = 8
+epsilon = 2.0
+direction = "maximize"
+
+[[space.parameters]]
+name = "x"
+type = "float"
+low = 1e-4
+high = 1.0
+log = true
+
+[[space.parameters]]
+name = "depth"
+type = "integer"
+low = 1
+high = 9
+"""
+NOISE = 2.5  # given, so that it need not be looked for
+
+
+def data(**study: Any) -> dict[str, Any]:
+    """The tables of a file; None takes a key out."""
+    tables = tomllib.loads(TEXT)
+    tables["study"] |= study
+    tables["study"] = {key: value for key, value in tables["study"].items() if value is not None}
+    return tables
+
+
+def test_a_study_is_read_with_the_noise_that_its_epsilon_needs(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(TEXT)
+    file = read_study(path)
+    study = file.study
+    assert (study.agents, study.rounds, study.feature_seed) == (5, 8, 0)
+    assert (study.method.name, study.space.names) == ("sottovoce", ("x", "depth"))
+    assert (file.maximise, file.trial_limit) == (True, 600.0)
+    assert (file.budget.epsilon, file.budget.delta, file.budget.accountant) == (2.0, 1e-5, "pld")
+    releases = [planned_event(study, "x")] * study.method.speaking.count(study.rounds)
+    assert 1.9 < epsilon(releases, 1e-5) <= 2.0
+
+
+def test_the_same_file_gives_the_same_constants_and_another_reading_takes_its_noise() -> None:
+    first = study_from(data())
+    mechanism = first.study.method.mechanism
+    assert mechanism is not None
+    again = study_from(data(), mechanism.noise)
+    assert again.study.fingerprint == first.study.fingerprint
+    assert again.constants == first.constants
+
+
+def test_constants_hold_the_promise_and_the_direction_but_no_time_limit() -> None:
+    constants = study_from(data(trial_limit=5), NOISE).constants
+    assert (constants["epsilon"], constants["delta"]) == (2.0, 1e-5)
+    assert constants["direction"] == "maximize"
+    assert "trial_limit" not in constants
+    assert json.loads(json.dumps(constants)) == constants
+
+
+def test_every_setting_reaches_the_study() -> None:
+    settings = {
+        "method": "dp-fts-de",
+        "direction": "minimize",
+        "delta": 1e-3,
+        "feature_seed": 7,
+        "regions": 2,
+        "features": 30,
+        "lengthscale": 0.2,
+        "clip": 3.0,
+        "participation": 0.5,
+        "trial_limit": 2.5,
+    }
+    file = study_from(data(**settings), NOISE)
+    method = file.study.method
+    assert method.mechanism is not None
+    assert (method.name, method.regions, method.features) == ("dp-fts-de", 2, 30)
+    assert method.lengthscale == 0.2
+    assert (method.mechanism.clip, method.mechanism.participation) == (3.0, 0.5)
+    assert (method.mechanism.noise, file.delta, file.trial_limit) == (NOISE, 1e-3, 2.5)
+    assert (file.study.feature_seed, file.maximise) == (7, False)
+    assert {"agents", "rounds", "epsilon", *settings} == set(KEYS)
+
+
+def test_the_steps_lead_from_release_to_release_and_to_the_last_trial() -> None:
+    assert study_from(data(), NOISE).steps == [Step(0, 10), Step(8, 8)]
+    every = study_from(data(method="dp-fts", rounds=3), NOISE).steps
+    assert every == [Step(0, 10), Step(1, 1), Step(2, 1), Step(3, 1)]
+
+
+def test_the_steps_have_as_many_trials_as_the_study() -> None:
+    for method in ("sottovoce", "dp-fts"):
+        for rounds in (1, 2, 9):
+            file = study_from(data(method=method, rounds=rounds), NOISE)
+            trials = sum(step.trials for step in file.steps)
+            assert trials == file.study.method.initial + rounds
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "unknown key": ({"agent": 5}, "unknown key 'agent'; did you mean 'agents'"),
+    "no agents": ({"agents": None}, "must have agents, rounds, epsilon, direction"),
+    "no direction": ({"direction": None}, "missing="),
+    "no such direction": ({"direction": "up"}, "direction must be one of"),
+    "a list of directions": ({"direction": ["minimize"]}, "direction must be one of"),
+    "half an agent": ({"agents": 2.5}, "agents must be a whole number, got agents=2.5"),
+    "agents yes or no": ({"agents": True}, "agents must be a whole number"),
+    "nobody": ({"agents": 0}, "agents must be a whole number above 0"),
+    "no rounds": ({"rounds": 0}, "rounds must be a whole number above 0"),
+    "epsilon in words": ({"epsilon": "2"}, "epsilon must be a number"),
+    "epsilon of 0": ({"epsilon": 0}, "epsilon must be finite and above 0"),
+    "epsilon without end": ({"epsilon": math.inf}, "epsilon must be finite"),
+    "epsilon not a number": ({"epsilon": math.nan}, "epsilon must be finite"),
+    "delta of 0": ({"delta": 0}, "delta must be in"),
+    "delta of 1": ({"delta": 1.0}, "delta must be in"),
+    "unknown method": ({"method": "sotovoce"}, "unknown method 'sotovoce'; did you mean"),
+    "method of a number": ({"method": 3}, "unknown method '3'"),
+    "method without noise": ({"method": "fts"}, "protects nothing"),
+    "method without a server": ({"method": "ts"}, "protects nothing"),
+    "control": ({"method": "control"}, "says something of its agents"),
+    "regions that cannot be": ({"regions": 4}, "to learn, agents must say sums, in one region"),
+    "odd features": ({"features": 17}, "features must be even"),
+    "features in words": ({"features": "many"}, "features must be a whole number"),
+    "negative clip": ({"clip": -1.0}, "S must be above 0"),
+    "clip without end": ({"clip": math.inf}, "finite clip"),
+    "participation above 1": ({"participation": 1.5}, "q must be in"),
+    "participation of 0": ({"participation": 0}, "q must be in"),
+    "lengthscale of 0": ({"lengthscale": 0}, "lengthscale must be finite and above 0"),
+    "negative seed": ({"feature_seed": -1}, "feature_seed must be"),
+    "no time": ({"trial_limit": 0}, "trial_limit must be a finite number"),
+    "all time": ({"trial_limit": math.inf}, "trial_limit must be a finite number"),
+    "time not a number": ({"trial_limit": math.nan}, "trial_limit must be a finite number"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_with_a_study_is_named(what: str) -> None:
+    changes, words = BAD[what]
+    given = None if "epsilon" in what or "delta" in what else NOISE
+    with pytest.raises(InvalidInput, match=words):
+        study_from(data(**changes), given)
+
+
+def test_both_tables_and_no_other_are_needed() -> None:
+    whole = data()
+    for key in ("study", "space"):
+        rest = {name: table for name, table in whole.items() if name != key}
+        with pytest.raises(InvalidInput, match=rf"a table \[{key}\] is needed"):
+            study_from(rest)
+        with pytest.raises(InvalidInput, match=rf"a table \[{key}\] is needed"):
+            study_from({**whole, key: 3})
+    with pytest.raises(InvalidInput, match="its tables must be"):
+        study_from({**whole, "sites": {}})
+
+
+def test_a_space_that_is_none_is_refused() -> None:
+    lists: list[Any] = [[], [{"name": "x"}], 3]
+    for space in ({}, *({"parameters": each} for each in lists)):
+        with pytest.raises(InvalidInput):
+            study_from({**data(), "space": space}, NOISE)
+
+
+def test_a_file_that_cannot_be_read_is_an_error_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    with pytest.raises(StorageError, match=r"study\.toml cannot be read"):
+        read_study(path)
+    path.write_text("[study\n")
+    with pytest.raises(InvalidInput, match=r"study\.toml is not valid TOML"):
+        read_study(path)
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidInput, match=r"study\.toml is not valid TOML"):
+        read_study(path)
+    path.write_text(TEXT.replace("agents = 5", "agents = 0"))
+    with pytest.raises(InvalidInput, match=r"study\.toml: agents must be"):
+        read_study(path)
+
+
+# what two parties do not agree on
+
+
+def test_the_difference_names_the_constant_and_both_values() -> None:
+    ours, theirs = (study_from(data(epsilon=e), NOISE).constants for e in (2.0, 3))
+    assert difference(ours, theirs) == "epsilon is 3.0 there and 2.0 here"
+    other = copy.deepcopy(ours)
+    other["space"]["parameters"][0]["high"] = 5.0
+    assert difference(ours, other) == "space.parameters[0].high is 5.0 there and 1.0 here"
+    del other["space"]["parameters"][0]["high"]
+    assert difference(ours, other) == "space.parameters[0].high is missing there and 1.0 here"
+    assert difference(ours, copy.deepcopy(ours)) is None
+
+
+def test_a_value_of_that_name_is_not_a_missing_one() -> None:
+    assert difference({"a": "missing"}, {}) == "a is missing there and 'missing' here"
+    assert difference({}, {"a": "missing"}) == "a is 'missing' there and missing here"
+
+
+LEAF = st.one_of(st.integers(-3, 3), st.text(max_size=3), st.none())
+TREE = st.dictionaries(
+    st.sampled_from("abcd"),
+    st.recursive(
+        LEAF,
+        lambda inner: st.one_of(
+            st.lists(inner, max_size=3), st.dictionaries(st.sampled_from("xyz"), inner, min_size=1)
+        ),
+        max_leaves=6,
+    ),
+)
+
+
+@given(TREE, TREE)
+def test_a_difference_is_found_exactly_when_there_is_one(
+    ours: dict[str, Any], theirs: dict[str, Any]
+) -> None:
+    assert (difference(ours, theirs) is None) == (ours == theirs)
