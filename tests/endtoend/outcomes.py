@@ -1,0 +1,92 @@
+"""What came of a fault, and the page of all of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+HEAD = """\
+# Faults, and what comes of them
+
+Each line below is what happened to real processes on one machine: a SuperLink, a coordinator and
+three sites, with TLS, node keys and real noise, running a study whose sites speak in every round
+(`dp-fts-de`; where a line says so, `sottovoce`). The page was made by
+
+```sh
+python -m tests.endtoend.faults FOLDER --kills {kills} --write docs/faults.md
+```
+
+on a machine of 2 cores that had other work to do. Its scenarios took {minutes:.0f} minutes in all;
+they were run one by one with `--only`, some at the same time, and the page made of what FOLDER then
+held.
+
+After every line all of this held, or the script would have failed:
+- every round of the study is released, each once, and the ledger verifies;
+- ε is that of as many rounds as were released, and within the budget;
+- every broadcast that a site has stored is the ledger's, byte for byte: no round was sent twice
+  with fresh noise; after each kill, what the ledger held before is still in it, unchanged;
+- every trial that an objective finished, as the objective itself noted in a file of its own, is in
+  the site's Optuna storage, once, with its value; or it was under way when its process was killed;
+- no trial ran twice for one slot but those that were killed.
+
+| fault | what was done | what happened | ε spent of granted | rounds released |
+|---|---|---|---|---|
+"""
+TAIL = """
+What an operator does:
+- A site that died is started again (`sottovoce join`). For up to a minute after a kill Flower takes
+  the old SuperNode to be there, and refuses the new one, which then ends: start it until it is let
+  in, as a service manager does. It is called again in the round that is open then.
+- A coordinator that died is started again by `sottovoce start`; if it was its SuperLink, by
+  `sottovoce serve` and then `sottovoce start`. The new run goes on where the ledger ends. Sites
+  connect again by themselves.
+- A site that is away counts as zero; the round's noise, and its ε, are the same. If all are away
+  the run stops, with nothing released and nothing spent; `sottovoce start` goes on.
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One fault, and what came of it."""
+
+    fault: str
+    done: str  # empty: just that, while a study ran
+    happened: str
+    epsilon: float
+    granted: float
+    rounds: int
+
+    def line(self) -> str:
+        """Its line of the table."""
+        spent = f"{self.epsilon:.5g} of {self.granted:.4g}"
+        cells = [
+            self.fault,
+            self.done or "once, while a study ran",
+            self.happened,
+            spent,
+            str(self.rounds),
+        ]
+        return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def say(text: str) -> None:
+    """Tell whoever watches."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
+
+
+def keep(path: Path, rows: list[Row], seconds: float, kills: int) -> None:
+    """Keep what came of a scenario."""
+    found = {"rows": [asdict(row) for row in rows], "seconds": seconds, "kills": kills}
+    path.write_text(json.dumps(found, indent=1))
+
+
+def page(folder: Path, order: list[str]) -> str:
+    """The page of all scenarios that a folder holds."""
+    found = [json.loads((folder / f"{name}.json").read_text()) for name in order]
+    rows = [Row(**row).line() for scenario in found for row in scenario["rows"]]
+    kills = min(scenario["kills"] for scenario in found)
+    minutes = sum(scenario["seconds"] for scenario in found) / 60
+    head = HEAD.format(kills=kills, minutes=minutes)
+    return head + "\n".join(rows) + "\n" + TAIL

@@ -1,0 +1,138 @@
+"""Federations of real processes that harm is done to, and the checks that would show it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.endtoend.federation import Storage
+from tests.endtoend.invariants import Broken, check_heard, check_kept, check_trials
+
+from sottovoce.flower.studyfile import Step
+from sottovoce.privacy.ledger import Ledger, LedgerView, read_ledger
+from sottovoce.privacy.noise import Seeded
+from sottovoce.privacy.release import Mechanism, release
+
+ROOT = Path(__file__).resolve().parents[2]
+STEPS = [Step(0, 2), Step(1, 1), Step(2, 1)]
+ENDED = [{"event": e, "trial": k, "value": 0.5} for k in range(3) for e in ("began", "ended")]
+
+
+def trial(number: int, state: str = "COMPLETE", **noted: Any) -> tuple[str, dict[str, Any], float]:
+    return state, {"round": number, **noted}, 0.5
+
+
+STORED = Storage({}, [trial(0), trial(0), trial(1)])
+
+
+def ledger(path: Path, *seeds: int) -> LedgerView:
+    written = Ledger(path, {"agents": 2})
+    for number, seed in enumerate(seeds):
+        vectors, weights = np.ones((2, 4)), np.full((1, 2), 0.5)
+        written.append(number, release(vectors, weights, Mechanism(clip=1.0), Seeded(seed)))
+    written.close()
+    return read_ledger(path)
+
+
+def test_a_ledger_that_grew_is_kept_and_one_with_fresh_noise_is_not(tmp_path: Path) -> None:
+    before = ledger(tmp_path / "before", 1)
+    check_kept(None, before)
+    check_kept(before, ledger(tmp_path / "longer", 1, 2))
+    with pytest.raises(Broken, match="lost or changed"):
+        check_kept(before, ledger(tmp_path / "fresh", 3, 2))
+    with pytest.raises(Broken, match="lost or changed"):
+        check_kept(ledger(tmp_path / "two", 1, 2), before)
+
+
+def test_a_broadcast_that_is_not_the_ledgers_shows() -> None:
+    heard = {
+        "broadcast-0": hashlib.sha256(b"zero").hexdigest(),
+        "broadcast": base64.b64encode(b"zero").decode(),
+    }
+    check_heard(Storage(heard, []), {0: b"zero"})
+    with pytest.raises(Broken, match="round 0 that is not the ledger's"):
+        check_heard(Storage(heard, []), {0: b"other"})
+    with pytest.raises(Broken, match="last broadcast"):
+        check_heard(Storage({"broadcast": heard["broadcast"]}, []), {0: b"other"})
+
+
+def test_trials_that_ended_and_are_stored_are_as_they_should_be() -> None:
+    check_trials(STEPS, ENDED, STORED, kills=0)
+    late = Storage({}, [trial(1), trial(1), trial(1)])  # away in round 0
+    check_trials(STEPS, ENDED, late, kills=0)
+
+
+@pytest.mark.parametrize(
+    ("lines", "trials", "words"),
+    [
+        (ENDED, STORED.trials[:2], "is not stored"),
+        ([*ENDED, ENDED[0]], STORED.trials, "ran a trial twice"),
+        (ENDED[:4], STORED.trials, "never ended"),
+        (ENDED, [*STORED.trials[:2], trial(1, "FAIL")], "stored as FAIL"),
+        (ENDED, [*STORED.trials[:2], trial(1, "FAIL", lost=True)], "lost in 0 kills"),
+        (ENDED, [trial(0), trial(0), trial(0)], "slots of round 0"),
+    ],
+)
+def test_a_trial_that_is_lost_or_repeated_shows(
+    lines: list[dict[str, Any]], trials: list[tuple[str, dict[str, Any], float]], words: str
+) -> None:
+    with pytest.raises(Broken, match=words):
+        check_trials(STEPS, lines, Storage({}, list(trials)), kills=0)
+
+
+def faults(folder: Path, *words: str, limit: float) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.endtoend.faults", folder, *words],
+        cwd=ROOT,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=limit,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow  # about two minutes, most of them Flower's
+def test_a_study_ends_though_its_site_coordinator_and_link_are_killed(tmp_path: Path) -> None:
+    out = faults(tmp_path, "--kills", "1", "--only", "sottovoce", limit=900)
+    assert out.count("killed") == 3
+    (row,) = json.loads((tmp_path / "sottovoce.json").read_text())["rows"]
+    assert 0 < row["epsilon"] <= row["granted"]
+
+
+@pytest.mark.slow  # about twenty minutes
+@pytest.mark.parametrize("victim", ["site", "coordinator", "superlink"])
+def test_twenty_kills_at_random_moments_lose_nothing(tmp_path: Path, victim: str) -> None:
+    out = faults(tmp_path, "--kills", "20", "--only", victim, limit=3600)
+    assert out.count("killed") == 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["client", "slow", "evil", "strangers"])
+def test_a_bad_site_harms_nobody_but_itself(tmp_path: Path, scenario: str) -> None:
+    assert "all holds" in faults(tmp_path, "--only", scenario, limit=1800)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted, which needs root")
+def test_a_full_disk_stops_the_run_and_sends_nothing(tmp_path: Path) -> None:
+    assert "all holds" in faults(tmp_path, "--only", "disk", limit=1800)
+
+
+def test_the_page_of_faults_has_a_line_of_each() -> None:
+    text = (ROOT / "docs" / "faults.md").read_text()
+    lines = [line for line in text.splitlines() if line.startswith("| ")]
+    for word in ("A site dies", "The coordinator dies", "The SuperLink dies", "NaN", "disk"):
+        assert sum(word in line for line in lines) >= 1, word
+    for spent, granted in re.findall(r"\| ([\d.]+) of ([\d.]+) \|", text):
+        assert 0 < float(spent) <= float(granted)
