@@ -172,6 +172,11 @@ def test_a_trial_that_asks_for_what_is_declared_passes() -> None:
     check_asked({"depth": IntDistribution(1, 8)}, EVERY_KIND)  # one branch of its objective
 
 
+def test_a_declared_parameter_may_not_be_fixed_to_one_value() -> None:
+    with pytest.raises(SpaceError, match="'x': the study's space must declare it exactly"):
+        check_asked({"x": FloatDistribution(0.5, 0.5)}, Space([Float("x", 0.0, 1.0)]))
+
+
 @pytest.mark.parametrize(
     ("asks", "message"),
     [

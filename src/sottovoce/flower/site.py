@@ -36,7 +36,7 @@ from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
 from sottovoce.messages import Message
-from sottovoce.optuna.spaces import distributions_of, must_declare
+from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
 from sottovoce.searcher import LARGEST
 from sottovoce.simulate import Draws
 from sottovoce.simulate.script import AgentDraws
@@ -173,7 +173,8 @@ class Site:
         failed = TrialState.FAIL
         try:
             value = _value(self._objective(trial))
-            self._check_single(trial)
+            # one with a single value is asked of nobody, so nobody has compared it yet
+            check_asked(trial.distributions, self._file.study.space)
         except optuna.TrialPruned:
             return diary.end(trial, None, TrialState.PRUNED)
         except SpaceError as error:
@@ -189,13 +190,6 @@ class Site:
             log.error("trial %d gave no finite number within ±%g", trial.number, LARGEST)
             return diary.end(trial, None, failed, error="no finite number was returned")
         return diary.end(trial, value, TrialState.COMPLETE)
-
-    def _check_single(self, trial: Trial) -> None:
-        """A parameter with one value only, for which Optuna asks nobody, may be none of ours."""
-        for name, asked in trial.distributions.items():
-            declared = self._declared.get(name)
-            if declared is not None and asked != declared:
-                raise SpaceError(must_declare(name, asked, declared))
 
 
 class _Settled(BaseSampler):

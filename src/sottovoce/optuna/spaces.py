@@ -83,7 +83,8 @@ def check_asked(distributions: Mapping[str, BaseDistribution], space: Space) -> 
     """
     declared = distributions_of(space)
     for name, asked in distributions.items():
-        if asked != declared.get(name) and not asked.single():
+        free = asked.single() and name not in declared  # a constant, which no space need declare
+        if asked != declared.get(name) and not free:
             raise SpaceError(must_declare(name, asked, declared.get(name)))
 
 
