@@ -1,12 +1,14 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and read with an error that names them."""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from sottovoce.errors import StorageError
+from sottovoce.errors import InvalidInput, StorageError
 
 
 def write_whole(path: Path, writer: Callable[[Path], object]) -> None:
@@ -27,3 +29,13 @@ def write_whole(path: Path, writer: Callable[[Path], object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """What a TOML file holds."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not valid TOML: {error}") from error

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
-from sottovoce.errors import InvalidInput, StorageError, check, suggestion
+from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
+from sottovoce.files import read_toml
 from sottovoce.methods import Method, for_real_world, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
@@ -196,10 +196,5 @@ def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:
 
 def config_from_toml(path: str | Path) -> RunConfig:
     """The config in a TOML file."""
-    try:
-        data = tomllib.loads(Path(path).read_text())
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    data = read_toml(path)
     return config_from(data, str(path))

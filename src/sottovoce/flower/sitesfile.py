@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.errors import InvalidInput, check
+from sottovoce.files import read_toml
 
 NODE_LIMIT = 1 << 64  # Flower numbers its nodes in 64 bits
 
 
 def read_sites(path: str | Path, agents: int) -> dict[int, int]:
     """Node id -> agent number, from a file with one line a site; its order gives the numbers."""
-    try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    data = read_toml(path)
     try:
         return _numbered(data, agents)
     except InvalidInput as error:

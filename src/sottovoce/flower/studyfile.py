@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from sottovoce.errors import InvalidInput, StorageError, check, suggestion
+from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
+from sottovoce.files import read_toml
 from sottovoce.methods import Method, method_named
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.release import Mechanism
@@ -86,12 +86,7 @@ def read_study(path: str | Path, noise: float | None = None) -> StudyFile:
 
     noise: what an earlier reading of the same file found, which takes seconds.
     """
-    try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path} cannot be read: {error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is not valid TOML: {error}") from error
+    data = read_toml(path)
     try:
         return study_from(data, noise)
     except InvalidInput as error:
