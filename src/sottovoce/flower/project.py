@@ -34,10 +34,11 @@ def make_project(
 ) -> StudyFile:
     """Make a new project folder; its last part is the app's name. Whole or not at all."""
     name = folder.name
-    for what, word in (("the name of a project", name), ("publisher", publisher)):
+    for what, word in {"name": name, "publisher": publisher}.items():
         ok = _NAME.fullmatch(word) is not None and len(word) <= _LONGEST
         rule = f"{what} must be lower-case letters, digits and -, at most {_LONGEST}"
-        check(ok, rule, got=word)
+        check(ok, rule, **{what: word})
+    check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(not folder.exists() and not folder.is_symlink(), f"{folder} must not exist yet")
     check(folder.parent.is_dir(), f"{folder.parent} must be a folder")
     words = {
