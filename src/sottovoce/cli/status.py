@@ -174,10 +174,12 @@ def _page(found: dict[str, Any]) -> Group:
         Text(_guarantee(found)),
     ]
     table = Table(title="Rounds released")
-    for column in ("round", "time", *_COUNTS, "signal to noise"):
-        table.add_column(column, justify="left" if column == "time" else "right")
+    for column in ("round", "time (UTC)", *_COUNTS, "signal to noise"):
+        left = column.startswith("time")
+        table.add_column(column, justify="left" if left else "right", no_wrap=left)
     for each in found["by_round"]:
-        words = [_word(each[name]) for name in ("time", *_COUNTS)]
+        when = "unknown" if each["time"] is None else each["time"][5:19].replace("T", " ")
+        words = [when, *(_word(each[name]) for name in _COUNTS)]
         ratio = each["signal_to_noise"]
         table.add_row(str(each["round"]), *words, "-" if ratio is None else f"{ratio:.2f}")
     notes = [Text("Signal to noise is an estimate from what was sent to all.")]
