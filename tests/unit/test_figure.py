@@ -14,6 +14,7 @@ from sottovoce.experiments.figure import (
     figure_from_toml,
     known_figures,
 )
+from sottovoce.methods import method_named
 
 SMALL: dict[str, Any] = {
     "title": "Mine",
@@ -61,7 +62,7 @@ def test_every_figure_of_the_synthetic_section_is_known_and_of_the_papers_scale(
 
 def test_every_private_figure_carries_ts_and_the_noise_only_control() -> None:
     for figure in known_figures().values():
-        methods = [curve.config.resolved_method() for curve in figure.curves]
+        methods = [method_named(curve.config.method) for curve in figure.curves]
         if any(method.private and not method.control for method in methods) and not figure.vary:
             assert any(method.name == "ts" for method in methods), figure.name
             assert any(method.control for method in methods), figure.name
