@@ -8,13 +8,12 @@ import re
 import ssl
 import subprocess
 import time
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
-from sottovoce.files import write_text
+from sottovoce.files import read_toml, write_text
 from sottovoce.flower import commands
 from sottovoce.flower.commands import Link
 from sottovoce.flower.keys import PUBLIC
@@ -103,10 +102,7 @@ def read_named(path: Path) -> dict[str, str]:
     """Site -> node id, in the order of the file; nothing if there is no file."""
     if not path.exists():
         return {}
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8")).get("sites")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from error
+    table = read_toml(path).get("sites")
     if not isinstance(table, dict):
         raise InvalidInput(f"{path} must have a table [sites]")
     return {str(name): str(node) for name, node in table.items()}

@@ -1,7 +1,7 @@
 """Optuna studies: search with our own belief in any of them, or as one agent of a federation.
 
-`Sampler` needs nobody else; `AgentSampler` is how a site's objective meets its agent; `spaces`
-turns search spaces into Optuna's distributions and back.
+`Sampler` needs nobody else; `AgentSampler` runs the trials of an agent whose messages one moves
+oneself; `spaces` turns search spaces into Optuna's distributions and back.
 """
 
 from __future__ import annotations
