@@ -26,7 +26,7 @@ TRICKS = [
         "a vector of nine million numbers",
         "return true(with_vector(np.ones(9_000_000)))",
         "rejected",
-        "must have 1 axes",
+        "must hold at most",
     ),
     Trick(
         "a vector of a hundred thousand numbers",
@@ -38,7 +38,7 @@ TRICKS = [
         "a matrix for a vector",
         "return true(with_vector(np.ones((2, v.size))))",
         "rejected",
-        "must have 1 axes",
+        "axes of 'vector' must be 1",
     ),
     Trick(
         "a vector that is too short",

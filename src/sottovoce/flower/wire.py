@@ -166,11 +166,17 @@ def _array(records: RecordDict, name: str, axes: int) -> NDArray[np.float64]:
         got = f"{array.stype[:20]!r} {array.dtype[:20]!r}"  # as long as its sender likes
         raise ProtocolError(f"{name!r} must hold raw '<f8', got {got}")
     shape, size = tuple(array.shape), len(array.data)
-    if len(shape) != axes or not all(n >= 1 for n in shape) or size > LARGEST_ARRAY:
-        got = f"{len(shape)} axes and {size} bytes"
-        raise ProtocolError(f"{name!r} must have {axes} axes of at least 1, got {got}")
-    if size != 8 * math.prod(shape):
-        raise ProtocolError(f"{name!r} of shape {shape} must hold {8 * math.prod(shape)} bytes")
+    if size > LARGEST_ARRAY:
+        raise ProtocolError(f"{name!r} must hold at most {LARGEST_ARRAY} bytes, got {size}")
+    if len(shape) != axes:
+        # the shape is not told: it is as long as its sender likes
+        raise ProtocolError(f"the number of axes of {name!r} must be {axes}, got {len(shape)}")
+    if not all(n >= 1 for n in shape):
+        raise ProtocolError(f"every axis of {name!r} must be at least 1, got shape {shape}")
+    wanted = 8 * math.prod(shape)
+    if size != wanted:
+        what = f"{name!r} of shape {shape} and dtype '<f8'"
+        raise ProtocolError(f"{what} must hold {wanted} bytes, got {size}")
     return np.frombuffer(array.data, dtype="<f8").reshape(shape).astype(np.float64)
 
 

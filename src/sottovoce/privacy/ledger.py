@@ -86,7 +86,7 @@ class Ledger:
     def __init__(self, path: str | Path | None, study: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         header = _canonical({"study": dict(study)})
-        new = not self._holds_something()
+        self._holds_something()  # a lost record is refused before there is a new file
         try:
             self._db = sqlite3.connect(
                 ":memory:" if self.path is None else self.path, isolation_level=None
@@ -94,7 +94,7 @@ class Ledger:
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(f"{self._name} cannot be opened: {error}") from error
         try:
-            self._load(header, new)
+            self._load(header)
         except sqlite3.Error as error:
             self.close()
             raise LedgerError(f"{self._name} cannot be read as a ledger: {error}") from error
@@ -102,8 +102,10 @@ class Ledger:
             self.close()
             raise
 
-    def _load(self, header: str, new: bool) -> None:
+    def _load(self, header: str) -> None:
         self._db.execute("PRAGMA synchronous = EXTRA")  # a commit survives power loss
+        # asked again: with its first statement SQLite undoes a commit that a kill cut short
+        new = not self._holds_something()
         if new:
             self._begin(header)
         chain = _verified(self._db)
@@ -238,6 +240,13 @@ def read_ledger(path: str | Path) -> LedgerView:
             db.execute("BEGIN")  # all of it as of one moment
             chain = _verified(db)
     except sqlite3.Error as error:
+        # not every error has a code: some are raised by Python, or here
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_READONLY_ROLLBACK:
+            raise LedgerError(
+                f"{name} cannot be read until its server has been started again: the last write "
+                f"was interrupted, and the server undoes it when it opens the ledger; keep "
+                f"{file}-journal, which that needs"
+            ) from error
         raise LedgerError(f"{name} cannot be read as a ledger: {error}") from error
     _compare(head, chain, name)
     constants = _constants(chain.study)

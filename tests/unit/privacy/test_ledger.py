@@ -214,6 +214,7 @@ def test_a_deleted_or_emptied_ledger_is_refused_while_its_head_remembers(tmp_pat
     path.unlink()
     with pytest.raises(LedgerError, match="gone or empty"):
         Ledger(path, STUDY)
+    assert not path.exists()
 
 
 def test_a_missing_head_is_refused_once_rounds_were_released(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,16 @@ from sottovoce.privacy.release import Release
 
 STUDY = {"agents": 4, "rounds": 9}
 EVENT = SubsampledGaussian(1.0, 0.5, 4, "poisson", "os-entropy")
+# killed within a commit: new pages are in the file, what they replace only in its journal
+KILLED = """
+import os, signal, sqlite3, sys
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 1")  # pages go to the file at once
+db.execute("BEGIN IMMEDIATE")
+db.execute("CREATE TABLE IF NOT EXISTS entries (seq, round, header, payload, digest)")
+db.execute("INSERT INTO entries VALUES (9, 9, '', zeroblob(100000), x'')")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 def a_release(seed: int) -> Release:
@@ -191,6 +204,53 @@ def test_a_ledger_can_be_read_while_its_server_writes(tmp_path: Path) -> None:
     writer.join()
     assert lengths == sorted(lengths)
     assert len(read_ledger(path).entries) == 30
+
+
+def killed_within_a_commit(path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)])
+    assert done.returncode == -signal.SIGKILL
+    assert path.stat().st_size > 90_000  # of pages that were never committed
+    assert Path(f"{path}-journal").exists()
+
+
+def test_a_commit_that_was_cut_short_is_named_and_left_for_the_server_to_undo(
+    tmp_path: Path,
+) -> None:
+    path = a_ledger(tmp_path)
+    whole = read_ledger(path)
+    killed_within_a_commit(path)
+    before = state(tmp_path)
+    for _ in range(2):
+        with pytest.raises(LedgerError) as caught:
+            read_ledger(path)
+        assert state(tmp_path) == before
+    words = str(caught.value)
+    assert f"ledger {path} cannot be read until its server has been started again" in words
+    assert f"keep {path}-journal" in words
+    assert "readonly" not in words
+    Ledger(path, STUDY).close()
+    again = read_ledger(path)
+    assert (again.head, len(again.entries)) == (whole.head, 3)
+
+
+def test_a_server_killed_within_the_first_commit_of_all_can_begin_again(tmp_path: Path) -> None:
+    path = tmp_path / "study.ledger"
+    killed_within_a_commit(path)
+    with pytest.raises(LedgerError, match="until its server has been started again"):
+        read_ledger(path)
+    Ledger(path, STUDY).close()
+    assert (read_ledger(path).constants, read_ledger(path).entries) == (STUDY, ())
+
+
+def test_a_first_commit_undone_though_a_head_remembers_it_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study.ledger"
+    killed_within_a_commit(path)
+    head = Path(f"{path}.head")
+    head.write_text(json.dumps({"entries": 1, "digest": "0" * 64}))
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="gone or empty"):
+            Ledger(path, STUDY)
+    assert head.exists()
 
 
 BEGUN = _canonical({"study": STUDY})

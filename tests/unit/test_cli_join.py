@@ -1,0 +1,112 @@
+"""`sottovoce join`, with a program in the place of Flower's SuperNode."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sottovoce import cli
+from sottovoce.flower.project import make_project
+
+JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
+Joined = Callable[[str], tuple[int, str]]
+
+
+class Clock:
+    """Time that passes only while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(JOIN, "time", clock)
+    return clock
+
+
+@pytest.fixture
+def join(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Joined:
+    """Join with a SuperNode that is a shell script; it runs in the project. Status and errors."""
+    make_project(tmp_path / "study", agents=2, rounds=2, epsilon=2.0)
+    monkeypatch.chdir(tmp_path / "study")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setattr(sys, "executable", str(programs / "python"))  # Flower's are beside it
+    monkeypatch.setattr(sys, "argv", ["sottovoce", "join", "localhost:8000", "--insecure"])
+
+    def joined(script: str) -> tuple[int, str]:
+        node = programs / "flower-supernode"
+        node.write_text(f'#!/bin/sh\necho "$@" >> started\n{script}\n')
+        node.chmod(0o755)
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        return int(caught.value.code or 0), " ".join(capsys.readouterr().err.split())
+
+    return joined
+
+
+def starts() -> list[str]:
+    return Path("started").read_text().splitlines()
+
+
+def test_a_site_taken_to_be_alive_still_tries_again_until_it_is_let_in(
+    join: Joined, clock: Clock
+) -> None:
+    status, err = join("test $(wc -l < started) -gt 3")
+    assert status == 0
+    assert len(starts()) == 4
+    assert set(starts()) == {starts()[0]}
+    assert "--superlink localhost:8000 --insecure" in starts()[0]
+    assert err.count("did not let this site in") == 3
+    assert err.count("trying again in 10 seconds") == 3
+    assert clock.now == 1030
+
+
+def test_a_site_that_is_never_let_in_gives_up_with_its_nodes_status(
+    join: Joined, clock: Clock
+) -> None:
+    status, err = join("exit 7")
+    assert status == 7
+    assert 1090 < clock.now <= 1110  # a coordinator needs a minute to notice that a node died
+    assert len(starts()) == 1 + err.count("trying again")
+
+
+def test_a_site_that_was_in_for_long_does_not_try_again(
+    join: Joined, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sottovoce.flower import processes
+
+    run = processes.run_until_ended
+
+    def long_run(command: list[str], env: dict[str, str], cwd: Path) -> int:
+        clock.sleep(3600)
+        return run(command, env, cwd)
+
+    monkeypatch.setattr(processes, "run_until_ended", long_run)
+    status, err = join("exit 7")
+    assert (status, err, len(starts())) == (7, "", 1)
+
+
+def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Clock) -> None:
+    status, err = join("kill -INT $PPID\nexec sleep 60")
+    assert (status, err, len(starts())) == (130, "", 1)
+    assert clock.now == 1000
+
+
+def test_a_site_whose_node_ends_well_does_not_try_again(join: Joined, clock: Clock) -> None:
+    assert join("exit 0") == (0, "")
+    assert len(starts()) == 1
