@@ -106,7 +106,8 @@ def _unpacked(
         raise ProtocolError(f"not a {kind} of schema {_SCHEMA}: its header says otherwise")
     counts = type(shape) is list and all(type(n) is int and n >= 1 for n in shape)
     if not counts or len(shape) != axes:
-        raise ProtocolError(f"a {kind} must have {axes} axes of at least 1, got shape {shape!r}")
+        wanted = f"{axes} whole numbers, each at least 1"
+        raise ProtocolError(f"the shape of a {kind} must be {wanted}, got {shape!r}")
     if len(body) != 8 * math.prod(shape):
         raise ProtocolError(
             f"a {kind} of shape {shape} must hold {8 * math.prod(shape)} bytes, got {len(body)}"

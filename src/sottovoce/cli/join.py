@@ -46,6 +46,7 @@ def join(
         status = run_until_ended(command, commands.environment(project), project)
         if status in (0, INTERRUPTED) or time.monotonic() > end:
             raise typer.Exit(status)
-        ERR.print("The coordinator did not let this site in, perhaps as it takes an earlier one to")
-        ERR.print(f"be alive still; trying again in {PAUSE:g} seconds.")
+        ERR.print("The coordinator did not let this site in: it takes an earlier one to be alive")
+        ERR.print("still, or the key is not registered, or nobody answers at that address.")
+        ERR.print(f"Trying again in {PAUSE:g} seconds.")
         time.sleep(PAUSE)
