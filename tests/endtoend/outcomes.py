@@ -18,9 +18,7 @@ three sites, with TLS, node keys and real noise, running a study whose sites spe
 python -m tests.endtoend.faults FOLDER --kills {kills} --write docs/faults.md
 ```
 
-on a machine of 2 cores that had other work to do. Its scenarios took {minutes:.0f} minutes in all;
-they were run one by one with `--only`, some at the same time, and the page made of what FOLDER then
-held.
+whose scenarios took {minutes:.0f} minutes in all, on 2 cores.
 
 After every line all of this held, or the script would have failed:
 - every round of the study is released, each once, and the ledger verifies;
@@ -36,9 +34,9 @@ After every line all of this held, or the script would have failed:
 """
 TAIL = """
 What an operator does:
-- A site that died is started again (`sottovoce join`). For up to a minute after a kill Flower takes
-  the old SuperNode to be there, and refuses the new one, which then ends: start it until it is let
-  in, as a service manager does. It is called again in the round that is open then.
+- A site that died is started again by `sottovoce join`. For up to a minute after a kill Flower
+  takes the old SuperNode to be there, and refuses the new one, which then ends; `join` starts it
+  again for 90 seconds, until it is let in. The site is called again in the round that is open then.
 - A coordinator that died is started again by `sottovoce start`; if it was its SuperLink, by
   `sottovoce serve` and then `sottovoce start`. The new run goes on where the ledger ends. Sites
   connect again by themselves.

@@ -166,6 +166,10 @@ def test_an_unknown_figure_is_answered_with_the_nearest() -> None:
             "unknown curve 'alon'; did you mean 'alone'",
         ),
         (
+            {"claims": [{**SMALL["claims"][0], "measure": 3}]},
+            "'together' ends at t = 2, got measure",
+        ),
+        (
             {"vary": [{"symbol": "z", "parameter": "noise", "direction": "up", "paper": ""}]},
             "noise",
         ),

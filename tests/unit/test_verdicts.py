@@ -90,11 +90,13 @@ def test_the_interval_covers_as_often_as_it_says() -> None:
     assert 20 <= wrong <= 85  # 5 % of 1000, with room for chance
 
 
-def test_measures_look_at_the_whole_the_end_or_the_beginning() -> None:
+def test_measures_look_at_the_whole_the_end_the_beginning_or_one_moment() -> None:
     falling = [run(np.asarray([9.0, 5.0, 4.0, 3.0, 2.0, 1.0, 0.0]))]
     assert measured(falling, "mean") == pytest.approx(2.5)
     assert measured(falling, "final") == pytest.approx(0.0)
     assert measured(falling, "first") == pytest.approx(3.0)
+    assert measured(falling, 0) == pytest.approx(9.0)
+    assert measured(falling, 4) == pytest.approx(2.0)
 
 
 def test_a_number_is_held_against_the_papers() -> None:
@@ -127,6 +129,9 @@ def test_the_share_of_clipped_vectors_comes_from_the_runs() -> None:
         {"better": "one", "comparable": "one", "than": "two"},
         {"quantity": "moments"},
         {"better": "one", "than": "two", "measure": "middle"},
+        {"better": "one", "than": "two", "measure": -1},
+        {"better": "one", "than": "two", "measure": 2.5},
+        {"better": "one", "than": "two", "measure": True},
     ],
 )
 def test_a_claim_that_says_too_little_or_too_much_is_refused(parts: dict[str, Any]) -> None:

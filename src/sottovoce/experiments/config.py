@@ -93,7 +93,7 @@ class RunConfig:
         # one name for one problem, however it was written
         object.__setattr__(self, "problem", problem_named(self.problem).name)
         # whatever else is wrong is said before anything runs; a noise takes seconds to find
-        space, size = problem_named(self.problem).setting.space, self._size()
+        space, size = problem_named(self.problem).setting.space, self.size()
         _ = Study(space, self._method_but_noise(), *size), self.resolved_delta()
 
     def resolved_method(self) -> Method:
@@ -101,7 +101,7 @@ class RunConfig:
         method = self._method_but_noise()
         if self.epsilon is None:
             return method
-        return within(method, *self._size(), self.epsilon, self.resolved_delta())
+        return within(method, *self.size(), self.epsilon, self.resolved_delta())
 
     def _method_but_noise(self) -> Method:
         """The same, without the noise that an ε asks for."""
@@ -147,10 +147,10 @@ class RunConfig:
 
     def study(self) -> Study:
         """The study to simulate."""
-        space, (agents, rounds) = problem_named(self.problem).setting.space, self._size()
+        space, (agents, rounds) = problem_named(self.problem).setting.space, self.size()
         return Study(space, self.resolved_method(), agents, rounds)
 
-    def _size(self) -> tuple[int, int]:
+    def size(self) -> tuple[int, int]:
         """N and T: as given, or the problem's, or the paper's."""
         setting, usual = problem_named(self.problem).setting, SETTINGS[self.resolved_settings()]
         agents = setting.agents or AGENTS if self.agents is None else self.agents
@@ -160,7 +160,7 @@ class RunConfig:
 
     def resolved_delta(self) -> float:
         """δ as given, or the paper's."""
-        return paper_delta(self._size()[0]) if self.delta is None else self.delta
+        return paper_delta(self.size()[0]) if self.delta is None else self.delta
 
     def to_dict(self) -> dict[str, Any]:
         """All parameters."""

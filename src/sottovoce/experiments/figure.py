@@ -40,7 +40,8 @@ class Claim:
     comparable/than: they differ by less than the margin.
     quantity/of/value: a number of one curve is the value, within the tolerance: ε by the name of
     an accountant, "clipped_fraction", or "final", the regret at T.
-    measure: regret averaged over t = 1..T ("mean"), at T ("final"), or over t = 1..5 ("first").
+    measure: regret averaged over t = 1..T ("mean"), at T ("final"), over t = 1..5 ("first"), or at
+    a t that is given.
     """
 
     claim: str
@@ -48,7 +49,7 @@ class Claim:
     better: str | None = None
     comparable: str | None = None
     than: str | None = None
-    measure: str = "mean"
+    measure: str | int = "mean"
     margin: float = 0.0
     factor: float = 1.0
     quantity: str | None = None
@@ -66,7 +67,9 @@ class Claim:
         other = self.of if self.quantity is not None else self.than
         check(other is not None, "a claim must say than which curve, or of which", claim=self.claim)
         check(0 < self.factor < math.inf, "factor must be finite and above 0", factor=self.factor)
-        check(self.measure in MEASURES, f"measure must be one of {MEASURES}", measure=self.measure)
+        named = self.measure in MEASURES or (type(self.measure) is int and self.measure >= 0)
+        rule = f"measure must be one of {MEASURES}, or a whole number t of at least 0"
+        check(named, rule, measure=self.measure)
 
     @property
     def labels(self) -> list[str]:
@@ -118,6 +121,9 @@ class Figure:
         for claim in self.claims:
             for label in claim.labels:
                 _known(label, labels, f"{self.name}: claim {claim.claim!r}", "curve")
+                last = self.curve(label).config.size()[1]
+                within = isinstance(claim.measure, str) or claim.measure <= last
+                check(within, f"{self.name}: {label!r} ends at t = {last}", measure=claim.measure)
 
     def curve(self, label: str) -> Curve:
         """The curve of that label."""

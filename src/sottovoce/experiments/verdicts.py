@@ -39,11 +39,13 @@ class Finding:
     interval: list[float] | None = None  # of the mean difference, at 95 %
 
 
-def measured(results: list[RunResult], measure: str) -> NDArray[np.float64]:
+def measured(results: list[RunResult], measure: str | int) -> NDArray[np.float64]:
     """One number a run, (R,): the regret averaged over agents, and over time as asked."""
     regret = np.asarray([result.regret.mean(axis=0) for result in results])
     if measure == "final":
-        return np.asarray(regret[:, -1])
+        measure = regret.shape[1] - 1
+    if isinstance(measure, int):
+        return np.asarray(regret[:, measure])
     last = min(FIRST, regret.shape[1] - 1) if measure == "first" else regret.shape[1] - 1
     return np.asarray(regret[:, 1 : last + 1].mean(axis=1))
 
