@@ -165,6 +165,16 @@ def test_a_tradeoff_carries_series_and_is_judged_at_the_end_and_on_the_whole(
     assert low < claims["together is better than noise"]["measured"] < high
 
 
+def test_the_axis_of_a_tradeoff_admits_that_a_curve_has_another_delta(tmp_path: Path) -> None:
+    curves = [dict(curve) for curve in TINY["curves"]]
+    curves[1]["series"] = "z varies"
+    (alike,) = reproduce([tiny(kind="tradeoff", curves=curves)], tmp_path)
+    curves.append({**curves[1], "label": "strict", "delta": 1e-5, "series": "δ = 1e-5"})
+    (mixed,) = reproduce([tiny(kind="tradeoff", curves=curves)], tmp_path)
+    assert "unless said" not in alike["x_label"]
+    assert mixed["x_label"] == f"{alike['x_label']} unless said"
+
+
 def test_a_control_with_other_features_is_no_control(tmp_path: Path) -> None:
     curves = [*TINY["curves"], {"label": "other noise", "method": "control", "role": "control"}]
     curves[-1] |= {"lengthscale": 0.7}

@@ -99,6 +99,8 @@ def _frame(figure: Figure, summaries: Mapping[str, dict[str, Any]]) -> dict[str,
     x_label = "queries after the initial points"
     if figure.kind == "tradeoff":
         x_label = f"privacy loss ε after {study.rounds} rounds, δ = {config.resolved_delta():.3g}"
+        if len({curve.config.resolved_delta() for curve in figure.curves}) > 1:
+            x_label += " unless said"
     return {
         "schema": 1,
         "version": __version__,
