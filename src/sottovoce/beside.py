@@ -20,7 +20,15 @@ from sottovoce.features import Features
 from sottovoce.kernel import Kernel
 from sottovoce.kernelfit import fit_beside
 from sottovoce.maximise import Joined, RegionalDraw, over_boxes, over_points
-from sottovoce.moves import History, PathDraws, known_rows, masked_rows, spread_of, standardised
+from sottovoce.moves import (
+    History,
+    PathDraws,
+    known_rows,
+    masked_rows,
+    spread_of,
+    standardised,
+    variance_of,
+)
 from sottovoce.regions import Regions
 
 
@@ -70,6 +78,18 @@ def fitted(
         sizes = (known.variance / unit, known.noise / unit)
         known = Kernel(known.lengthscale * ones, *sizes)
     return fit_beside(points, values, mask, heard.at(points), start, known)
+
+
+def likeness(kernel: Kernel, points: Array, raw: Array, heard: Heard) -> Array:
+    """How much of its function each agent takes to be common, (B,), from 0 to 1.
+
+    That is s²v / (s²v + σ²), v the variance of the common function at the agent's points, with
+    the kernel as it was fitted. points and raw as in `fitted`.
+    """
+    xp = array_namespace(points)
+    mask = xp.isfinite(raw)
+    shared = kernel.trust * variance_of(heard.at(points), mask)
+    return shared / (shared + kernel.variance)
 
 
 def place(

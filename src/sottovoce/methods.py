@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.features import BASES, Basis
 from sottovoce.privacy.release import Mechanism
@@ -45,6 +46,8 @@ class Method:
     goes where the broadcast is largest (the paper's). "learn": the broadcast tells of a function
     that all have in common (`pool`); with equal chances it goes where a draw of that function is
     largest, or takes its own to be a multiple of it plus something of its own (`beside`).
+    wary: of "learn": who would follow a draw of the common function goes alone instead, unless
+    its own values bear that function out (`beside.likeness`).
     dealt: initial points are those of a public design, spread evenly and dealt out.
     basis: shared features drawn at random, or spread evenly.
     common: τ², how much of an agent's variance is taken to be common, for "learn".
@@ -70,6 +73,7 @@ class Method:
     repeats: Repeats = "allow"
     says: Says = "draw"
     hears: Hears = "follow"
+    wary: bool = False
     dealt: bool = False
     basis: Basis = "random"
     common: float = 0.3
@@ -120,9 +124,24 @@ class Method:
         alone = self.own_belief(t)
         return alone, 0.5 * (1.0 + alone) if self.hears == "learn" else alone
 
+    def heeded(self, t: int, likeness: Array) -> Array:
+        """Above which number the coin of a wary agent makes it follow, (B,); below, it goes alone.
+
+        likeness (B,) as in `beside.likeness`. The fewer values it has, the less they count: with
+        chance 1/t at least it follows as if it were not wary.
+        """
+        _, near = self.shares(t)
+        xp = array_namespace(likeness)
+        return 1.0 - (1.0 - near) * xp.maximum(likeness, xp.full_like(likeness, 1.0 / t))
+
     def forgets(self, round_number: int) -> bool:
         """Whether agents go alone then: the last release is past, and was not learnt from."""
         return self.hears == "follow" and self.speaking.over(round_number)
+
+    @property
+    def doubts(self) -> bool:
+        """Whether an agent asks its own values before it follows."""
+        return self.wary and self.hears == "learn"
 
     @property
     def private(self) -> bool:
@@ -148,6 +167,7 @@ SOTTOVOCE = Method(
     lengthscale=0.4,
     says="sums",
     hears="learn",
+    wary=True,
     dealt=True,
     basis="spread",
 )

@@ -111,13 +111,19 @@ def standardised(values: Array, mask: Array) -> Array:
 def spread_of(raw: Array, mask: Array) -> Array:
     """The standard deviation of each agent's values, (B,), or 1 where they do not differ."""
     xp = array_namespace(raw)
+    spread = xp.sqrt(variance_of(raw, mask))
+    return xp.where(spread > 0, spread, xp.ones_like(spread))
+
+
+def variance_of(raw: Array, mask: Array) -> Array:
+    """The variance of each agent's values, (B,), where the mask (B, t) is true."""
+    xp = array_namespace(raw)
     count = xp.sum(xp.astype(mask, raw.dtype), axis=-1)
     count = xp.where(count > 0, count, xp.ones_like(count))
     kept = xp.where(mask, raw, xp.zeros_like(raw))
     centre = (xp.sum(kept, axis=-1) / count)[:, None]
     apart = xp.where(mask, raw - centre, xp.zeros_like(raw))
-    spread = xp.sqrt(xp.sum(apart * apart, axis=-1) / count)
-    return xp.where(spread > 0, spread, xp.ones_like(spread))
+    return xp.sum(apart * apart, axis=-1) / count
 
 
 def due_fits(initial: int, every: int, fitted_at: int, told: int) -> range:

@@ -151,7 +151,21 @@ class Searcher:
         scale = study.method.exploration(t, study.space.dims)
         if alone or coin <= own:
             return self._from_own_belief(scale)
-        return self._from_broadcast() if coin > near else self._beside(scale)
+        if coin <= near:
+            return self._beside(scale)
+        heeds = not study.method.doubts or coin > self._heeded(t)
+        return self._from_broadcast() if heeds else self._from_own_belief(scale)
+
+    def _heeded(self, t: int) -> float:
+        """Above which coin it follows the common function, wary as it is."""
+        heard = self._beside_what()
+        kernel, points = self._current_beside(heard), np.asarray(self._points)[None]
+        likeness = beside.likeness(kernel, points, self._raw(), heard)
+        return float(self.study.method.heeded(t, likeness)[0])
+
+    def _beside_what(self) -> beside.Heard:
+        """The common function, as far as it is known."""
+        return beside.Heard(self.study.features, cast(Common, self._common).mean)
 
     def _from_own_belief(self, scale: float) -> NDArray[np.float64]:
         space = self.study.space
@@ -177,8 +191,7 @@ class Searcher:
 
     def _beside(self, scale: float) -> NDArray[np.float64]:
         """By a draw of its belief beside the common function."""
-        space, common = self.study.space, cast(Common, self._common)
-        heard = beside.Heard(self.study.features, common.mean)
+        space, heard = self.study.space, self._beside_what()
         kernel, history = self._current_beside(heard), self._history(standardise=True)
         noise = self._random.standard_normal(history.values.shape)
         if not space.finite:
@@ -213,8 +226,8 @@ class Searcher:
         if self._broadcast is None:
             raise ProtocolError(f"agent {self.index} has received no broadcast")
         if self._common is not None:
-            normals = self._random.standard_normal((1, self.study.method.features))
-            return self._common.drawn(normals)[None]
+            normals = self._random.standard_normal((1, 1, self.study.method.features))
+            return self._common.drawn(normals[0])[None]
         vectors = self._broadcast.vectors
         if self.study.method.exchange == "peer":
             other = int(self._random.integers(self.study.agents - 1))

@@ -98,6 +98,26 @@ def test_the_kernel_is_fitted_to_standardised_values_whatever_their_scale() -> N
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_likeness_is_the_share_of_variance_that_the_common_function_has() -> None:
+    points, raw = seen(17)
+    raw[1, 3] = math.nan  # a failed trial's place says nothing
+    raw[2] = math.nan  # nor do those of an agent all of whose trials failed
+    heard = beside.Heard(FEATURES, np.random.default_rng(18).standard_normal(M))
+    trust, variance = np.asarray([0.0, 0.5, 0.5, 1e6]), np.asarray([1.0, 0.2, 0.2, 1.0])
+    found = beside.likeness(Kernel(np.ones(4), variance, variance, trust), points, raw, heard)
+    common = np.delete(heard.at(points)[1], 3)
+    wanted = 0.5 * np.var(common) / (0.5 * np.var(common) + 0.2)
+    np.testing.assert_allclose(found[:3], [0.0, wanted, 0.0], atol=1e-12)
+    assert 0.999 < found[3] < 1.0
+
+
+def test_a_common_function_without_shape_is_like_nobodys() -> None:
+    points, raw = seen(19)
+    heard = beside.Heard(FEATURES, np.zeros(M))
+    kernel = beside.fitted(points, raw, heard, None, None)
+    np.testing.assert_array_equal(beside.likeness(kernel, points, raw, heard), np.zeros(AGENTS))
+
+
 def test_a_known_kernel_of_the_raw_values_is_taken_to_their_scale() -> None:
     points, raw = seen(9)
     raw = 20.0 + 3.0 * raw

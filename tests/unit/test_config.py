@@ -125,6 +125,7 @@ def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
         ({"hears": "learn"}, "to learn, agents must say sums"),
         ({"dealt": "yes"}, "dealt must be true or false, got dealt='yes'"),
         ({"dealt": 1}, "dealt must be true or false"),
+        ({"wary": "no"}, "wary must be true or false, got wary='no'"),
         ({"basis": "sobol"}, "basis must be one of"),
         ({"last": -1}, "the last round must be at least 0"),
         ({"last": 1.5}, "last must be a whole number"),
@@ -149,6 +150,7 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
     follows = RunConfig(method="sottovoce", says="draw", hears="follow", dealt=False)
     method = follows.resolved_method()
     assert (method.says, method.hears, method.dealt) == ("draw", "follow", False)
+    assert not RunConfig(method="sottovoce", wary=False).resolved_method().wary
 
 
 def test_few_rounds_that_speak_need_less_noise_for_the_same_epsilon() -> None:

@@ -4,7 +4,10 @@ import dataclasses
 import math
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput
 from sottovoce.methods import (
@@ -201,6 +204,25 @@ def test_who_learns_divides_what_is_left_of_a_coin_in_two(t: int, alone: float) 
 @pytest.mark.parametrize("method", [TS, FTS, DP_FTS, DP_FTS_DE])
 def test_who_follows_has_only_two_ways(method: Method) -> None:
     assert [method.shares(t) for t in (1, 4)] == [(0.0, 0.0), (0.5, 0.5)]
+
+
+@given(t=st.integers(1, 500), alike=st.floats(0.0, 1.0))
+def test_a_wary_agent_follows_at_most_as_often_and_the_less_the_less_alike(
+    t: int, alike: float
+) -> None:
+    _, near = SOTTOVOCE.shares(t)
+    unlike, given, same = SOTTOVOCE.heeded(t, np.asarray([0.0, alike, 1.0]))
+    assert same == pytest.approx(near)
+    assert near - 1e-15 <= given <= unlike <= 1.0
+    assert 1.0 - given == pytest.approx((1.0 - near) * max(alike, 1 / t))
+
+
+def test_only_those_who_learn_doubt() -> None:
+    assert SOTTOVOCE.doubts
+    assert SOTTOVOCE_CONTROL.doubts
+    assert not dataclasses.replace(SOTTOVOCE, wary=False).doubts
+    assert not dataclasses.replace(SOTTOVOCE, says="mean", hears="follow").doubts
+    assert not any(method.doubts for method in (TS, FTS, DP_FTS, DP_FTS_DE))
 
 
 def test_random_features_need_not_come_in_pairs() -> None:

@@ -230,7 +230,7 @@ def ways(agent: Watched, count: int = 3600) -> Counter[str]:
 
 
 def test_it_goes_alone_with_chance_p_and_divides_the_rest_between_two_ways() -> None:
-    federation = study()
+    federation = study(wary=False)
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     assert ways(agent) == {"alone": 3600}  # nobody has told it anything yet
@@ -244,8 +244,47 @@ def test_it_goes_alone_with_chance_p_and_divides_the_rest_between_two_ways() -> 
         agent.tell({"x": 0.5, "y": 0.5}, 1.0)
 
 
+@pytest.mark.parametrize("alike", [0.0, 0.3, 1.0])
+def test_wary_it_follows_as_far_as_its_values_bear_that_out_and_else_goes_alone(
+    monkeypatch: pytest.MonkeyPatch, alike: float
+) -> None:
+    monkeypatch.setattr(beside, "likeness", lambda *_: np.asarray([alike]))
+    federation = study()
+    agent = Watched(federation, 0, seed=0)
+    begun(agent)
+    agent.receive(told_of(federation))
+    for t in range(1, 10):
+        if t in (1, 4, 9):
+            rest = round(3600 / math.sqrt(t) / 2)
+            follows = round(rest * max(alike, 1 / t))  # few values are no reason for doubt
+            alone = 3600 - rest - follows
+            assert ways(agent) == Counter({"alone": alone, "near": rest, "following": follows})
+        agent.tell({"x": 0.5, "y": 0.5}, 1.0)
+
+
+@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("space", ["plane", "grid"])
+def test_an_agent_like_the_others_follows_and_one_of_its_own_kind_soon_does_not(
+    space: str, belief: str
+) -> None:
+    federation = study(SPACES[space], agents=400, mechanism=None, own_belief=HALF)
+    heard, above = told_of(federation), []
+    for own in (False, True):
+        agent = Agent(federation, 1, belief=BELIEFS[belief], seed=1)
+        while agent.trials < 15:
+            params = agent.ask()
+            x = agent.study.space.encode(params)
+            value = height(SPACES[space], params)
+            agent.tell(params, float(np.sin(20.0 * x[0]) * np.cos(17.0 * x[1])) if own else value)
+        agent.receive(heard)
+        above.append(agent._heeded(100))
+    follows = [(1.0 - coin) / 0.25 for coin in above]  # at p_t = 1/2 a quarter would
+    assert follows[0] > 0.8
+    assert follows[1] < 0.3
+
+
 def test_its_own_coins_fall_in_those_shares() -> None:
-    federation = study(own_belief=HALF)
+    federation = study(own_belief=HALF, wary=False)
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     agent.receive(told_of(federation))
@@ -310,7 +349,7 @@ def test_beside_the_common_function_it_leans_on_it_and_trusts_it(space: str, bel
 
 
 def test_it_does_not_forget_though_nobody_speaks_any_more() -> None:
-    federation = study(agents=400, mechanism=None, own_belief=HALF)
+    federation = study(agents=400, mechanism=None, own_belief=HALF, wary=False)
     agent = begun(Agent(federation, 0, seed=0))
     agent.receive(told_of(federation))
     for _ in range(6):
@@ -321,7 +360,7 @@ def test_it_does_not_forget_though_nobody_speaks_any_more() -> None:
 
 @pytest.mark.parametrize("space", SPACES)
 def test_each_way_fits_the_kernel_it_needs_and_no_other(space: str) -> None:
-    federation = study(SPACES[space], own_belief=HALF)
+    federation = study(SPACES[space], own_belief=HALF, wary=False)
     heard = told_of(federation)
     agent = begun(Agent(federation, 2, belief=BELIEFS["fitted"], seed=3))
     agent.receive(heard)
@@ -429,8 +468,8 @@ def test_wider_exploration_spreads_its_queries_on_a_list_too(coin: float) -> Non
         federation = study(GRID, agents=50, own_belief=HALF, exploration=exploration)
         agent = begun(Agent(federation, 0, belief=BELIEFS["fixed"], seed=0))
         agent.receive(told_of(federation))
-        found.append(len({tuple(asked(agent, coin).values()) for _ in range(60)}))
-    assert found[1] > 1.3 * found[0]
+        found.append(len({tuple(asked(agent, coin).values()) for _ in range(200)}))
+    assert found[1] > 1.1 * found[0]  # which points they are depends on the linear algebra
 
 
 # whole federations, and saving

@@ -39,7 +39,7 @@ _KINDS: dict[Any, tuple[str, ...]] = {
         "basis",
         "device",
     ),
-    bool: ("local_start", "dealt"),
+    bool: ("local_start", "wary", "dealt"),
 }
 _WORDS: dict[Any, str] = {
     int: "a whole number",
@@ -76,6 +76,7 @@ class RunConfig:
     repeats: str | None = None  # of a query tried before: allow or replace
     says: str | None = None  # what an agent sends: draw, mean or sums
     hears: str | None = None  # what it makes of a broadcast: follow or learn
+    wary: bool | None = None  # whether who learns doubts what was learnt
     dealt: bool | None = None  # initial points of a public design
     basis: str | None = None  # shared features: random or spread
     last: int | None = None  # the last round that speaks
@@ -111,7 +112,7 @@ class RunConfig:
         if method.hears == "learn":
             method = planned(method, setting.space.dims, setting.belief.kernel)
         names = ["regions", "features", "lengthscale", "local_start", "repeats"]
-        names += ["says", "hears", "dealt", "basis"]
+        names += ["says", "hears", "wary", "dealt", "basis"]
         changes: dict[str, Any] = {
             n: getattr(self, n) for n in names if getattr(self, n) is not None
         }

@@ -159,7 +159,7 @@ def _searches(config: RunConfig) -> tuple[Any, ...]:
     """
     study, method = config.study(), config.resolved_method()
     basis = (method.features, method.lengthscale, method.basis, method.regions)
-    start = (method.local_start, method.dealt, method.hears, method.own_belief)
+    start = (method.local_start, method.dealt, method.hears, method.doubts, method.own_belief)
     # agents that learn weigh what they hear by the noise it is known to have
     noise = study.release_noise if method.hears == "learn" else None
     return (config.problem, study.agents, *basis, *start, noise)

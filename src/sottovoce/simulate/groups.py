@@ -108,17 +108,30 @@ class Group(ABC):
         (coins,) = self._deal("coin", t, lambda random, n: (random.random(n),))
         own, near = self.study.method.shares(t)
         alone, follow = coins <= own, coins > near
+        rest = ~(alone | follow)
+        if self.study.method.doubts and bool(self.xp.any(follow)):
+            heeds = coins > self._heeded(t, self._beside_what(broadcast))
+            alone, follow = alone | (follow & ~heeds), follow & heeds
         chosen = self.xp.empty_like(self.crowd.places[self.who, 0])
         if bool(self.xp.any(alone)):
             chosen[alone] = self._from_own_belief(t, alone)
         if bool(self.xp.any(follow)):
             chosen[follow] = self._from_broadcast(t, self._heard(t, broadcast), follow)
-        rest = ~(alone | follow)
         if bool(self.xp.any(rest)):
-            weights = self.place.array(self.crowd.common(broadcast).mean)
-            heard = beside.Heard(self.study.features, weights)
-            chosen[rest] = self._beside(t, heard, rest)
+            chosen[rest] = self._beside(t, self._beside_what(broadcast), rest)
         return chosen
+
+    def _heeded(self, t: int, heard: beside.Heard) -> Array:
+        """Above which coin each follows the common function, wary as it is, (n,)."""
+        told = self.crowd.told
+        raw = self.crowd.observed[self.who, :told]
+        likeness = beside.likeness(self._current_beside(heard), self._points(told), raw, heard)
+        return self.study.method.heeded(t, likeness)
+
+    def _beside_what(self, broadcast: Array) -> beside.Heard:
+        """The common function, as far as it is known."""
+        weights = self.place.array(self.crowd.common(broadcast).mean)
+        return beside.Heard(self.study.features, weights)
 
     def _heard(self, t: int, broadcast: Array) -> Array:
         """What each hears: one (1, P, M) for all, or for each a vector of its own, (n, 1, M).

@@ -34,7 +34,7 @@ class AgentDraws:
         self._points = len(study.space.points()) if ranked else 0
         self._streams: dict[str, np.random.Generator] = {}
         self._initial: NDArray[np.float64] | None = None
-        self._query, self._normals, self._follows = 0, 0, False
+        self._normals, self._follows = 0, False
 
     def begin_trial(self, number: int) -> None:
         """Its next draws are those of this trial, 0 for the first of all."""
@@ -45,8 +45,8 @@ class AgentDraws:
             shape = (self._count, method.initial, starting_tries(space), space.dims)
             self._initial = self._stream("start", 0).random(shape)[self._n, number]
             return
-        self._query = number - method.initial + 1
-        self._streams = {name: self._stream(name, self._query) for name in QUERY}
+        query = number - method.initial + 1
+        self._streams = {name: self._stream(name, query) for name in QUERY}
 
     def begin_message(self, round_number: int) -> None:
         """Its next draws are those of its vector for this round."""
@@ -56,6 +56,7 @@ class AgentDraws:
     def standard_normal(self, size: tuple[int, ...]) -> NDArray[np.float64]:
         """What the simulator deals the agent, whose arrays have a first axis of one."""
         self._normals += 1
+        self._follows = len(size) == 3 and size[1] == 1  # a path's parts have many rows
         name = self._kind()
         count = self._points if name == "prior" and self._points else size[1]
         whole = self._streams[name].standard_normal((self._count, count, *size[2:]))
@@ -80,10 +81,7 @@ class AgentDraws:
         if self._initial is not None:
             return self._initial[None, None]
         if size is None:
-            coin = self._streams["coin"].random(self._count)[self._n]
-            method = self._study.method  # those who learn have heard before their first query
-            self._follows = method.hears == "learn" and coin > method.shares(self._query)[1]
-            return coin
+            return self._streams["coin"].random(self._count)[self._n]
         name = "belief" if self._normals and not self._follows else "shared"
         if len(size) == 2:  # one point, or one number for each point of a list
             name = "repeat"
