@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import runpy
 from pathlib import Path
 
@@ -34,7 +35,38 @@ def test_the_interval_of_an_estimate_stands_beside_it_and_a_dash_where_there_is_
     text = update_markdown(results, tmp_path / "new.md").read_text()
     assert "| -0.0001 ± 0.0005 | [-0.0012, 0.0010] | **within noise** |" in text
     assert "| 15.1700 | – | **holds** |" in text
-    assert all(row.count("|") == 7 for row in text.splitlines() if row.startswith("| "))
+    tables = [part.splitlines() for part in text.split("\n\n") if part.startswith("|")]
+    for head, *rows in tables:
+        assert {row.count("|") for row in rows} == {head.count("|")}
+
+
+def test_every_curve_has_its_privacy_and_its_regret_at_a_few_moments(
+    results: Path, tmp_path: Path
+) -> None:
+    path = results / "figures" / "landmine-noise.json"
+    figure = json.loads(path.read_text())
+    one = figure["curves"][0]
+    one.update(label="one", series=None, epsilon={"moments": 9.91, "pld": None, "rdp": 8.0})
+    one["regret"] = {"t": list(range(31)), "mean": [1 / (t + 1) for t in range(31)], "stderr": None}
+    alone = one | {"label": "alone", "epsilon": {"moments": 0.0, "pld": 0.0}}
+    unsaid = one | {"label": "unsaid", "epsilon": None}
+    figure["curves"] = [one, alone, unsaid]
+    path.write_text(json.dumps(figure))
+    text = update_markdown(results, tmp_path / "new.md").read_text()
+    head = "| curve | ε moments | ε pld | t = 0 | t = 1 | t = 5 | t = 10 | t = 20 | t = 30 |"
+    told = "1.0000 | 0.5000 | 0.1667 | 0.0909 | 0.0476 | 0.0323 | 0.1009 |"
+    assert f"{head} mean, t = 1..30 |" in text
+    for start in ("one | 9.91 | ∞", "alone | – | –", "unsaid | – | –"):
+        assert f"| {start} | {told}" in text
+
+
+def test_the_theorems_terms_are_no_curves_of_regret(results: Path, tmp_path: Path) -> None:
+    for path in (results / "figures").glob("*.json"):
+        if json.loads(path.read_text())["kind"] != "terms":
+            path.unlink()
+    text = update_markdown(results, tmp_path / "new.md").read_text()
+    assert "| claim |" in text
+    assert "| curve |" not in text
 
 
 def test_how_the_values_came_about_is_said(results: Path, tmp_path: Path) -> None:

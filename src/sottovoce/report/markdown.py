@@ -1,21 +1,23 @@
-"""The verdicts as a Markdown table, kept up to date inside a document."""
+"""Curves and verdicts as Markdown tables, kept up to date inside a document."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.report.files import read_figures
-from sottovoce.report.text import counted
+from sottovoce.report.text import counted, epsilon, full_label
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
 END = "<!-- end of verdicts -->"
+MOMENTS = (0, 1, 5, 10, 20)  # the queries at which a curve is told, besides its last
 
 
 def update_markdown(folder: Path, document: Path) -> Path:
-    """Put the verdicts of all figures in a folder between the document's marks.
+    """Put the tables of all figures in a folder between the document's marks.
 
     A document without marks gets them at its end; one that is not there is begun.
     """
@@ -39,12 +41,29 @@ def _lines(figures: list[dict[str, Any]]) -> list[str]:
             f"{figure['about']} Problem `{figure['problem']}`{_objective(figure)}, "
             f"{counted(figure['runs'], 'run', 'runs')}: `{figure['command']}`.",
             "",
+            *([] if figure["kind"] == "terms" else [*_curves(figure["curves"]), ""]),
             "| claim | paper | measured | estimate ± standard error | 95 % interval | verdict |",
             "|---|---|---|---|---|---|",
             *(_row(claim) for claim in figure["claims"]),
             "",
         ]
     return lines
+
+
+def _curves(curves: list[dict[str, Any]]) -> list[str]:
+    """Each curve's privacy, and its regret at a few moments and on the whole."""
+    last = len(curves[0]["regret"]["mean"]) - 1
+    moments = [*(t for t in MOMENTS if t < last), last]
+    head = ["curve", "ε moments", "ε pld", *(f"t = {t}" for t in moments), f"mean, t = 1..{last}"]
+    rows = []
+    for curve in curves:
+        regret, spent = curve["regret"]["mean"], curve["epsilon"] or {}
+        budget = [
+            epsilon(spent[name]) if spent.get(name, 0) != 0 else "–" for name in ("moments", "pld")
+        ]
+        told = [regret[t] for t in moments] + [sum(regret[1:]) / last]
+        rows.append([full_label(curve), *budget, *(f"{value:.4f}" for value in told)])
+    return [_cells(head), "|" + "---|" * len(head), *map(_cells, rows)]
 
 
 def _objective(figure: dict[str, Any]) -> str:
@@ -57,5 +76,8 @@ def _row(claim: dict[str, Any]) -> str:
     ends = claim.get("interval")
     between = "[{:.4f}, {:.4f}]".format(*ends) if ends else "–"
     told = (claim["claim"], claim["paper"], claim["text"])
-    cells = (*told, estimate, between, f"**{claim['verdict']}**")
+    return _cells((*told, estimate, between, f"**{claim['verdict']}**"))
+
+
+def _cells(cells: Iterable[object]) -> str:
     return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
