@@ -90,6 +90,7 @@ OTHER_METHODS: dict[str, dict[str, Any]] = {
         **{"says": "sums", "hears": "learn", "dealt": True, "regions": 1},
         "speaking": Speaking(last=0),
     },
+    "wary": {"wary": True},
     "dealt": {"dealt": True},
     "basis": {"basis": "spread"},
     "common": {"common": 0.5},
