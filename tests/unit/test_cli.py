@@ -281,7 +281,7 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "repeats": "replace",
     }
     data = sottovoce("run", *options(**given), "--json").data
-    rest = ("epsilon", "says", "hears", "dealt", "basis", "last", "device")
+    rest = ("epsilon", "says", "hears", "wary", "dealt", "basis", "last", "device")
     assert data["config"] == {**given, **dict.fromkeys(rest)}
     assert data["study"]["method"]["mechanism"]["sensitivity"] == "tight"
     assert data["accountant"] == "rdp"
