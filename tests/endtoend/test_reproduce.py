@@ -64,6 +64,19 @@ def test_what_is_there_is_not_run_again_and_more_runs_are_added(tmp_path: Path) 
     assert all(after[name] == stamp for name, stamp in before.items())
 
 
+def test_runs_that_two_curves_share_have_an_epsilon_for_the_delta_of_each(tmp_path: Path) -> None:
+    weak = {"label": "weak", "method": "dp-fts-de", "delta": 0.1}
+    strict = {"label": "strict", "method": "dp-fts-de", "delta": 1e-6}
+    one = tiny(curves=[weak, strict], claims=[])
+    other = replace(tiny(curves=[strict, weak], claims=[]), name="other")
+    contents = reproduce([one, other], tmp_path)
+    assert len(stamps(tmp_path)) == 2
+    for content in contents:
+        found = {curve["label"]: curve for curve in content["curves"]}
+        assert (found["weak"]["delta"], found["strict"]["delta"]) == (0.1, 1e-6)
+        assert found["weak"]["epsilon"]["pld"] < found["strict"]["epsilon"]["pld"]
+
+
 def test_curves_that_two_figures_share_are_run_once(tmp_path: Path) -> None:
     other = replace(tiny(), name="other", curves=tiny().curves[:2], claims=())
     assert len(missing_tasks([tiny(), other], tmp_path)) == 6

@@ -25,6 +25,8 @@ from sottovoce.files import write_text
 from sottovoce.problems import Problem, problem_named
 from sottovoce.problems.real import RealProblem
 
+_Summaries = dict[tuple[Path, int, float], dict[str, Any]]  # by folder, runs and δ
+
 _OBJECTIVES = {
     "table": "interpolated in a table of trained models",
     "live": "live: every model is trained",
@@ -59,7 +61,7 @@ def reproduce(
     """Run what is missing, judge the claims, and write OUT/figures/NAME.json for each figure."""
     _check_folder(out)
     run_tasks(missing_tasks(figures, out), jobs, advance)
-    summaries: dict[Path, dict[str, Any]] = {}
+    summaries: _Summaries = {}
     contents = []
     for figure in figures:
         for content in assembled(figure, out, summaries):
@@ -69,16 +71,18 @@ def reproduce(
     return contents
 
 
-def assembled(figure: Figure, out: Path, known: dict[Path, dict[str, Any]]) -> list[dict[str, Any]]:
+def assembled(figure: Figure, out: Path, known: _Summaries) -> list[dict[str, Any]]:
     """A figure as it is written: curves, findings, and everything needed to run it again."""
     results: dict[str, list[RunResult]] = {}
     summaries: dict[str, dict[str, Any]] = {}
     for curve in figure.curves:
         store = store_for(curve.config, out)
         results[curve.label] = [store.read(run) for run in range(curve.config.runs)]
-        if store.folder not in known:
-            known[store.folder] = summarise(curve.config, results[curve.label])
-        summaries[curve.label] = known[store.folder]
+        # the same runs may be asked for at another δ, hence with another ε
+        key = store.folder, curve.config.runs, curve.config.resolved_delta()
+        if key not in known:
+            known[key] = summarise(curve.config, results[curve.label])
+        summaries[curve.label] = known[key]
     content = _frame(figure, summaries)
     if figure.vary:
         content |= {"kind": "terms", "x_label": "factor on the constant"}
