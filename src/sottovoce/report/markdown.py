@@ -52,7 +52,7 @@ def _lines(figures: list[dict[str, Any]]) -> list[str]:
 
 def _curves(curves: list[dict[str, Any]]) -> list[str]:
     """Each curve's privacy, and its regret at a few moments and on the whole."""
-    last = len(curves[0]["regret"]["mean"]) - 1
+    last = min(len(curve["regret"]["mean"]) for curve in curves) - 1
     moments = [*(t for t in MOMENTS if t < last), last]
     head = ["curve", "ε moments", "ε pld", *(f"t = {t}" for t in moments), f"mean, t = 1..{last}"]
     rows = []
@@ -61,7 +61,7 @@ def _curves(curves: list[dict[str, Any]]) -> list[str]:
         budget = [
             epsilon(spent[name]) if spent.get(name, 0) != 0 else "–" for name in ("moments", "pld")
         ]
-        told = [regret[t] for t in moments] + [sum(regret[1:]) / last]
+        told = [regret[t] for t in moments] + [sum(regret[1 : last + 1]) / last]
         rows.append([full_label(curve), *budget, *(f"{value:.4f}" for value in told)])
     return [_cells(head), "|" + "---|" * len(head), *map(_cells, rows)]
 
