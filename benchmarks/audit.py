@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from sottovoce.methods import DP_FTS, DP_FTS_DE, Method, for_real_world
+from sottovoce.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta
 from sottovoce.privacy.release import noise_scale, sample, sensitivity
 from sottovoce.problems.synthetic import SPACE
@@ -87,13 +87,14 @@ def _protected(method: Method, mechanism: Mechanism) -> Method:
 
 
 _ALL_IN = _protected(DP_FTS, Mechanism(clip=8.0, participation=1.0))
+_SOTTOVOCE = _protected(SOTTOVOCE, Mechanism(clip=5.0, participation=1.0, noise=2.0))
 _PAPER = Mechanism(clip=22.0, participation=0.35)
 _LANDMINE = for_real_world(DP_FTS_DE)
 
 # the paper's Δ is reached where the weights are uniform, from round 40 on
 SETTINGS = (
     Setting("one release, q = 1", _ALL_IN, range(1), 1e-5),
-    Setting("two releases, q = 1", _ALL_IN, range(2), 1e-5),
+    Setting("sottovoce: four, q = 1", _SOTTOVOCE, range(0, 8, 2), 1e-5),
     Setting(
         "five, q = 0.35, P = 4, paper Δ",
         _protected(_LANDMINE, _PAPER),

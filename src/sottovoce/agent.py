@@ -63,16 +63,20 @@ class Agent(Searcher):
                 f"the last is {self.study.rounds - 1}"
             )
         if self._said is None or self._said.round != number:
-            self._said = Message(self.study.fingerprint, number, self.index, self._vector())
+            self._said = Message(self.study.fingerprint, number, self.index, self._vector(number))
         return self._said
 
-    def _vector(self) -> NDArray[np.float64]:
-        """What it has to say."""
+    def _vector(self, number: int) -> NDArray[np.float64]:
+        """What it has to say in a round."""
         method, history = self.study.method, self._history()
         rows = self.study.features(history.points)
         if method.says == "sums":
-            first = slice(0, method.initial)
-            return np.asarray(beside.sums(rows[:, first], self._raw(method.initial))[0])
+            initial = method.initial
+            if number == 0:
+                return np.asarray(beside.sums(rows[:, :initial], self._raw(initial))[0])
+            heard = self._beside_what().at(history.points)
+            lam = method.regularisation
+            return np.asarray(beside.news(rows, self._raw(), heard, initial, lam)[0])
         rows = moves.known_rows(rows, history.mask)
         if method.says == "mean":
             return np.asarray(posterior.mean(rows, history.values, method.regularisation)[0])
@@ -96,15 +100,17 @@ class Agent(Searcher):
             raise WrongRound(f"agent {self.index} is at round {self.round}, got {broadcast.round}")
         method = self.study.method
         count = self.study.agents if method.exchange == "peer" else method.regions
+        if method.hears == "learn":  # all releases so far, so that none can be missed
+            count = method.speaking.count(broadcast.round + 1)
         wanted = (count, method.features)
         if broadcast.vectors.shape != wanted or not np.all(np.isfinite(broadcast.vectors)):
             raise ProtocolError(
                 f"a broadcast must be finite and of shape {wanted}, got {broadcast.vectors.shape}"
             )
         known = self._broadcast
-        if known is not None and known.round == broadcast.round and known != broadcast:
+        if known is not None and _contradict(known, broadcast, method.hears == "learn"):
             # fresh noise for the same round is a second release, which nobody accounted for
-            raise ProtocolError(f"round {broadcast.round} was broadcast before, with other content")
+            raise ProtocolError(f"round {known.round} was broadcast before, with other content")
         self._broadcast = broadcast
 
     def save(self, path: str | Path) -> None:
@@ -166,3 +172,10 @@ class Agent(Searcher):
             if (said.study, said.agent) != (self.study.fingerprint, self.index):
                 raise StudyMismatch("what it said was said in another study, or by another agent")
             self._said = said
+
+
+def _contradict(known: Broadcast, broadcast: Broadcast, repeats: bool) -> bool:
+    """Whether the second has another content for the round of the first; it may repeat that."""
+    if known.round == broadcast.round:
+        return known != broadcast
+    return repeats and not np.array_equal(broadcast.vectors[: len(known.vectors)], known.vectors)

@@ -29,6 +29,7 @@ from sottovoce.moves import (
     standardised,
     variance_of,
 )
+from sottovoce.pool import LOUDER
 from sottovoce.regions import Regions
 
 
@@ -41,6 +42,23 @@ def sums(rows: Array, raw: Array) -> Array:
     mask = xp.isfinite(raw)
     y = standardised(raw, mask)
     return xp.matmul(xp.matrix_transpose(known_rows(rows, mask)), y[..., None])[..., 0]
+
+
+def news(rows: Array, raw: Array, heard: Array, initial: int, lam: float) -> Array:
+    """What an agent's values tell beyond what all know, (B, M), louder for the clip's sake.
+
+    It takes its values, in the units of its first `initial`, for those of the common function,
+    φ(x)ᵀδ with δ ~ N(0, I), a level ~ N(0, 1), and noise of variance λ; this is the mean of δ.
+    rows (B, t, M) are φ at all its points, raw (B, t) as in `sums`, heard (B, t) the common
+    function there.
+    """
+    xp = array_namespace(rows)
+    mask = xp.isfinite(raw)
+    y = standardised(raw, mask, initial)
+    level = xp.ones_like(y)[..., None]
+    known = known_rows(xp.concat([rows, level], axis=-1), mask)
+    left = xp.where(mask, y - heard, xp.zeros_like(y))
+    return LOUDER * posterior.mean(known, left, lam)[..., :-1]
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ class Method:
     control: the broadcast is replaced by noise of the same size.
     says: what an agent sends, over its own history: "draw": a draw of its posterior over the
     weights of the shared features (the paper's); "mean": the posterior's mean; "sums": Φᵀy over
-    its initial points, for `pool.Pool` (needs a dealt start).
+    its initial points, then what its values tell beyond what all know (`beside.news`), both for
+    `pool.Pool` (needs a dealt start).
     hears: what an agent does with probability 1 − p_t, in place of searching alone. "follow": it
     goes where the broadcast is largest (the paper's). "learn": the broadcast tells of a function
     that all have in common (`pool`); with equal chances it goes where a draw of that function is
@@ -106,15 +107,13 @@ class Method:
         )
 
     def _check_learning(self) -> None:
-        """Sums and learning go together, and once is all that can be learnt from."""
+        """Sums and learning go together."""
         learns = self.hears == "follow" or (self.says == "sums" and self.regions == 1)
         check(learns, "to learn, agents must say sums, in one region", says=self.says)
         if self.says == "sums":
             public = self.dealt and self.hears == "learn"
             check(public, "sums need a dealt start, and agents that learn", dealt=self.dealt)
             check(self.exchange != "peer", "sums need a server to add them", exchange=self.exchange)
-            last = self.speaking.last
-            check(last == 0, "sums are said once: speaking must end with round 0", last=last)
 
     def shares(self, t: int) -> tuple[float, float]:
         """Up to which number a coin in [0, 1) sends an agent alone, and above which to follow.
@@ -162,9 +161,10 @@ SOTTOVOCE = Method(
     local_start=False,
     weights=UNIFORM,
     own_belief=OwnBelief("root"),
-    speaking=Speaking(last=0),
+    speaking=Speaking(every=2, last=6),
     features=16,
     lengthscale=0.4,
+    regularisation=0.03,
     says="sums",
     hears="learn",
     wary=True,

@@ -97,15 +97,15 @@ def modelled(raw: Array, standardise: bool) -> tuple[Array, Array]:
     return xp.where(mask, raw, xp.zeros_like(raw)), mask
 
 
-def standardised(values: Array, mask: Array) -> Array:
-    """Each agent's values with mean 0 and variance 1 over its own history; zero elsewhere."""
+def standardised(values: Array, mask: Array, count: int | None = None) -> Array:
+    """Each agent's values (B, t), their first `count` (or all) with mean 0 and variance 1.
+
+    Zero where the mask (B, t) is false.
+    """
     xp = array_namespace(values)
-    count = xp.sum(xp.astype(mask, values.dtype), axis=-1, keepdims=True)
-    count = xp.where(count > 0, count, xp.ones_like(count))
-    kept = xp.where(mask, values, xp.zeros_like(values))
-    centre = xp.sum(kept, axis=-1, keepdims=True) / count
-    apart = xp.where(mask, values - centre, xp.zeros_like(values))
-    return apart / spread_of(values, mask)[..., None]
+    first, known = values[:, :count], mask[:, :count]
+    apart = xp.where(mask, values - mean_of(first, known)[:, None], xp.zeros_like(values))
+    return apart / spread_of(first, known)[..., None]
 
 
 def spread_of(raw: Array, mask: Array) -> Array:
@@ -117,13 +117,15 @@ def spread_of(raw: Array, mask: Array) -> Array:
 
 def variance_of(raw: Array, mask: Array) -> Array:
     """The variance of each agent's values, (B,), where the mask (B, t) is true."""
-    xp = array_namespace(raw)
-    count = xp.sum(xp.astype(mask, raw.dtype), axis=-1)
+    return mean_of((raw - mean_of(raw, mask)[:, None]) ** 2, mask)
+
+
+def mean_of(values: Array, mask: Array) -> Array:
+    """The mean of each agent's values, (B,), where the mask (B, t) is true, or 0."""
+    xp = array_namespace(values)
+    count = xp.sum(xp.astype(mask, values.dtype), axis=-1)
     count = xp.where(count > 0, count, xp.ones_like(count))
-    kept = xp.where(mask, raw, xp.zeros_like(raw))
-    centre = (xp.sum(kept, axis=-1) / count)[:, None]
-    apart = xp.where(mask, raw - centre, xp.zeros_like(raw))
-    return xp.sum(apart * apart, axis=-1) / count
+    return xp.sum(xp.where(mask, values, xp.zeros_like(values)), axis=-1) / count
 
 
 def due_fits(initial: int, every: int, fitted_at: int, told: int) -> range:

@@ -1,19 +1,25 @@
-"""What all agents have in common, learnt from one sum over them.
+"""What all agents have in common, learnt from sums over them.
 
 Before anything is known, agents try the points of a public design, dealt out among them. Agent n
-has n0 points with features Φ_n (n0, M) and values y_n, taken with mean 0 and variance 1. It says
-Φ_nᵀy_n, and hears
+has n0 points with features Φ_n (n0, M) and values y_n, taken with mean 0 and variance 1. First it
+says Φ_nᵀy_n, and all hear
 
     b = (1/N) Σ_n Φ_nᵀ y_n + e,    e ~ N(0, σ²I)  the noise of the release.
 
 With y_n = Φ̃_n ω + what is its own (of variance 1, independent; Φ̃_n has its mean row subtracted,
-as y_n has its mean), b has mean Gω and covariance G/N + σ²I, where G = (1/N) Σ Φ̃_nᵀΦ̃_n. The
-design is public, hence G is, and everything below is arithmetic on what was broadcast: it costs no
-privacy. From the prior ω ~ N(0, τ²I) follows the posterior of ω, along the eigenvectors of G:
-mean τ²g b/(τ²g² + g/N + σ²) and variance τ²(g/N + σ²)/(τ²g² + g/N + σ²).
+as y_n has its mean), b has mean Gω and covariance G/N + σ²I, where G = (1/N) Σ Φ̃_nᵀΦ̃_n. Later it
+says what its values tell beyond what all know by then (`beside.news`), a times as loud. Told of no
+more than its first points, that has mean aH(ω − μ), μ what all know, and own parts of covariance
+a²H/N; H is the mean over agents of Φ_nᵀ(Φ_nΦ_nᵀ + 11ᵀ + λI)⁻¹Φ_n.
 
-Symbols: N agents, n0 initial points, M features, D dimensions, B batch; g, V eigenvalues and
-eigenvectors of G.
+The design is public, hence G and H are, and everything below is arithmetic on what was broadcast:
+it costs no privacy. From the prior ω ~ N(0, τ²I) follows the posterior, along the eigenvectors of
+G, release by release. Where one has mean s(ω − μ) and covariance s/N + σ²/a², a variance v
+becomes v(s/N + σ²/a²)/(s²v + s/N + σ²/a²), and μ moves by sv b/(s²v + s/N + σ²/a²). Of H its
+diagonal is taken, as if it had the same eigenvectors.
+
+Symbols: N agents, n0 initial points, M features, D dimensions, B batch, k releases; g, V
+eigenvalues and eigenvectors of G, h the diagonal of VᵀHV.
 """
 
 from __future__ import annotations
@@ -28,7 +34,9 @@ from numpy.typing import NDArray
 from sottovoce.errors import check
 from sottovoce.features import Features
 
+LOUDER = 2.5  # a: news are shorter than the first sums, and the clip is the same
 _CHUNK = 4096  # agents at a time
+_SOME = 100  # agents are enough for a mean over the design
 _NEVER = 1e-15  # keeps 0/0 away where there is neither signal nor noise
 
 
@@ -48,12 +56,14 @@ class Common:
 class Pool:
     """The public design and what follows from it.
 
-    points (N, n0, D) of the cube; prior τ²: how much of an agent's variance is taken to be common.
+    points (N, n0, D) of the cube; prior τ²: how much of an agent's variance is taken to be common;
+    regularisation λ: with which agents take in their values, for news.
     """
 
     points: NDArray[np.float64]
     features: Features
     prior: float
+    regularisation: float
 
     def __post_init__(self) -> None:
         shape = self.points.shape
@@ -71,31 +81,45 @@ class Pool:
         g, V = np.linalg.eigh(total / len(self.points))
         return np.maximum(g, 0.0), V
 
-    def learnt(self, vector: NDArray[np.float64], noise: float) -> Common:
-        """What the broadcast b (M,) says of ω; noise is σ."""
-        check(vector.shape == (self.features.count,), "b must be (M,)", shape=vector.shape)
-        (g, V), unclear = self._spectrum, self._unclear(noise)
-        mean = V @ (self.prior * g / (self.prior * g * g + unclear) * (V.T @ vector))
-        return Common(mean, V * np.sqrt(self._left(noise)))
+    @cached_property
+    def _told(self) -> NDArray[np.float64]:
+        """h: how much of what is missing an agent's first points tell, along each eigenvector."""
+        rows = self.features(self.points[:_SOME])
+        seen = rows @ np.swapaxes(rows, -1, -2) + 1.0 + self.regularisation * np.eye(rows.shape[1])
+        along = rows @ self._spectrum[1]
+        return np.asarray(np.sum(along * np.linalg.solve(seen, along), axis=1).mean(axis=0))
 
-    def revealed(self, noise: float) -> float:
-        """The share of the common function's variance that a release at noise σ is to reveal."""
+    def learnt(self, vectors: NDArray[np.float64], noise: float) -> Common:
+        """What all releases so far (k, M) say of ω; noise is σ, the same in each."""
+        count, shape = self.features.count, vectors.shape
+        check(len(shape) == 2 and shape[1] == count, "releases must be (k, M)", shape=shape)
         _, V = self._spectrum
-        some = self.features(self.points[: min(len(self.points), 100)]).reshape(-1, len(V))
-        left = np.mean(((some @ V) ** 2) @ self._left(noise)) / self.prior
-        return float(1.0 - left)
+        mean, left = np.zeros(count), np.full(count, self.prior)
+        for k, heard in enumerate(vectors @ V):
+            share, loud = self._share(k)
+            seen = share * share * left + self._unclear(k, noise)
+            mean = mean + share * left / seen * heard / loud
+            left = left * self._unclear(k, noise) / seen
+        return Common(V @ mean, V * np.sqrt(left))
+
+    def revealed(self, noise: float, releases: int = 1) -> float:
+        """The share of the common function's variance that releases at noise σ are to reveal."""
+        silence = np.zeros((releases, self.features.count))
+        some = self.features(self.points[:_SOME]).reshape(-1, self.features.count)
+        left = np.mean(np.sum((some @ self.learnt(silence, noise).root) ** 2, axis=1))
+        return float(1.0 - left / self.prior)
 
     def signal(self, noise: float) -> float:
-        """The norm of the sum that the prior leads to expect, over that of a release's noise."""
+        """The norm of the first sum that the prior leads to expect, over that of its noise."""
         g, _ = self._spectrum
         expected = math.sqrt(self.prior * float(np.sum(g * g)))
         return expected / (noise * math.sqrt(len(g))) if noise > 0 else math.inf
 
-    def _unclear(self, noise: float) -> NDArray[np.float64]:
-        g, _ = self._spectrum
-        return np.asarray(g / len(self.points) + noise * noise + _NEVER)
+    def _share(self, release: int) -> tuple[NDArray[np.float64], float]:
+        """How much of ω − μ the release has, along each eigenvector, and how loud."""
+        return (self._spectrum[0], 1.0) if release == 0 else (self._told, LOUDER)
 
-    def _left(self, noise: float) -> NDArray[np.float64]:
-        """The posterior's variance along each eigenvector."""
-        (g, _), unclear = self._spectrum, self._unclear(noise)
-        return np.asarray(self.prior * unclear / (self.prior * g * g + unclear))
+    def _unclear(self, release: int, noise: float) -> NDArray[np.float64]:
+        """The variance of what it has besides: own parts, and noise."""
+        share, loud = self._share(release)
+        return np.asarray(share / len(self.points) + (noise / loud) ** 2 + _NEVER)

@@ -65,7 +65,7 @@ class Searcher:
         self._points: list[NDArray[np.float64]] = []
         self._values: list[float] = []
         self._broadcast: Broadcast | None = None
-        self._learnt: Common | None = None
+        self._learnt: dict[int, Common] = {}  # by the number of releases
         self._kernel: Kernel | None = None  # the fitted one
         self._fitted_at = 0
         self._beside_kernel: Kernel | None = None  # the one fitted beside the common function
@@ -159,13 +159,22 @@ class Searcher:
     def _heeded(self, t: int) -> float:
         """Above which coin it follows the common function, wary as it is."""
         heard = self._beside_what()
-        kernel, points = self._current_beside(heard), np.asarray(self._points)[None]
+        kernel, points = self._current_beside(), np.asarray(self._points)[None]
         likeness = beside.likeness(kernel, points, self._raw(), heard)
         return float(self.study.method.heeded(t, likeness)[0])
 
-    def _beside_what(self) -> beside.Heard:
-        """The common function, as far as it is known."""
-        return beside.Heard(self.study.features, cast(Common, self._common).mean)
+    def _beside_what(self, releases: int | None = None) -> beside.Heard:
+        """The common function, as far as it is known, or was after so many releases."""
+        return beside.Heard(self.study.features, self._learnt_from(releases).mean)
+
+    def _learnt_from(self, releases: int | None = None) -> Common:
+        """What it knows of the function that all have in common; nothing before a broadcast."""
+        vectors = np.zeros((0, self.study.method.features))
+        if self._broadcast is not None:
+            vectors = self._broadcast.vectors[:releases]
+        if len(vectors) not in self._learnt:
+            self._learnt[len(vectors)] = self.study.learnt(vectors)
+        return self._learnt[len(vectors)]
 
     def _from_own_belief(self, scale: float) -> NDArray[np.float64]:
         space = self.study.space
@@ -192,7 +201,7 @@ class Searcher:
     def _beside(self, scale: float) -> NDArray[np.float64]:
         """By a draw of its belief beside the common function."""
         space, heard = self.study.space, self._beside_what()
-        kernel, history = self._current_beside(heard), self._history(standardise=True)
+        kernel, history = self._current_beside(), self._history(standardise=True)
         noise = self._random.standard_normal(history.values.shape)
         if not space.finite:
             draws = self._path_draws(noise)
@@ -225,9 +234,9 @@ class Searcher:
         """
         if self._broadcast is None:
             raise ProtocolError(f"agent {self.index} has received no broadcast")
-        if self._common is not None:
+        if self.study.method.hears == "learn":
             normals = self._random.standard_normal((1, 1, self.study.method.features))
-            return self._common.drawn(normals[0])[None]
+            return self._learnt_from().drawn(normals[0])[None]
         vectors = self._broadcast.vectors
         if self.study.method.exchange == "peer":
             other = int(self._random.integers(self.study.agents - 1))
@@ -253,24 +262,15 @@ class Searcher:
             self._fitted_at = count
         return cast(Kernel, self._kernel)  # asked for only once the initial values are told
 
-    def _current_beside(self, heard: beside.Heard) -> Kernel:
+    def _current_beside(self) -> Kernel:
         """Its kernel and trust beside the common function, brought up to date."""
         initial, every = self.study.method.initial, self.belief.refit
         for count in moves.due_fits(initial, every, self._beside_at, self.trials):
             points, start = np.asarray(self._points[:count])[None], self._beside_kernel
-            known = self.belief.kernel
+            known, heard = self.belief.kernel, self._beside_what(self.study.heard_by(count))
             self._beside_kernel = beside.fitted(points, self._raw(count), heard, start, known)
             self._beside_at = count
         return cast(Kernel, self._beside_kernel)
-
-    @property
-    def _common(self) -> Common | None:
-        """What it has learnt of the function that all have in common, once it was told."""
-        if self.study.method.hears != "learn" or self._broadcast is None:
-            return None
-        if self._learnt is None:
-            self._learnt = self.study.learnt(self._broadcast.vectors)
-        return self._learnt
 
     def _raw(self, count: int | None = None) -> NDArray[np.float64]:
         """The values of its first `count` trials, to be maximised, NaN where one failed: (1, t)."""

@@ -170,11 +170,18 @@ class Server:
         return self.broadcast(number)
 
     def broadcast(self, round_number: int) -> Broadcast:
-        """A closed round as it was committed: the same bytes, however often it is asked for."""
+        """A closed round as it was committed: the same bytes, however often it is asked for.
+
+        Agents that learn get all rounds up to it, so that whoever missed one has it too.
+        """
         entry = self._ledger.find(round_number)
         if entry is None:
             raise WrongRound(f"round {round_number} has not been released")
-        return Broadcast(self.study.fingerprint, entry.round, entry.release.vectors, entry.digest)
+        vectors = entry.release.vectors
+        if self.study.method.hears == "learn":
+            before = [e.release.vectors for e in self._ledger.entries if e.round <= entry.round]
+            vectors = np.concatenate(before)
+        return Broadcast(self.study.fingerprint, entry.round, vectors, entry.digest)
 
     def last_broadcast(self) -> Broadcast | None:
         """The newest closed round as it was committed; None before the first."""

@@ -92,19 +92,24 @@ class Study:
     @cached_property
     def pool(self) -> Pool:
         """What the public design lets everybody learn from a broadcast."""
-        return Pool(self.dealt, self.features, self.method.common)
+        method = self.method
+        return Pool(self.dealt, self.features, method.common, method.regularisation)
 
     @property
     def release_noise(self) -> float:
-        """The standard deviation of what a release adds to each number of the first round."""
+        """The standard deviation of what a release adds to each number, in the first round."""
         mechanism = self.method.mechanism
         if mechanism is None:
             return 0.0
         return noise_scale(self.weights(0), self.method.features, mechanism)
 
     def learnt(self, vectors: NDArray[np.float64]) -> Common:
-        """What a broadcast (1, M) of sums says of the function that all have in common."""
-        return self.pool.learnt(np.asarray(vectors)[0], self.release_noise)
+        """What the releases so far (k, M) say of the function that all have in common."""
+        return self.pool.learnt(np.asarray(vectors), self.release_noise)
+
+    def heard_by(self, trials: int) -> int:
+        """How many releases an agent can have heard that has been told of so many trials."""
+        return self.method.speaking.count(trials - self.method.initial + 1)
 
     @property
     def start(self) -> tuple[Regions, NDArray[np.int64]]:

@@ -138,7 +138,8 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
     outcome = simulate(study, WaveProblem(space), Draws(SEED, 0))
     assert heard.keys() == outcome.broadcasts.keys()
     for number, vectors in outcome.broadcasts.items():
-        assert np.allclose(heard[number], vectors, rtol=0.0, atol=1e-6), f"round {number}"
+        last = heard[number][-len(vectors) :]  # a broadcast may have earlier ones before it
+        assert np.allclose(last, vectors, rtol=0.0, atol=1e-6), f"round {number}"
     for n in range(AGENTS):
         with Diary(tmp_path / str(n), "journal", study, maximise=True) as diary:
             points = [space.encode(told.params) for told in diary.told]

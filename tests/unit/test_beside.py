@@ -11,6 +11,7 @@ from sottovoce import beside
 from sottovoce.features import shared_features
 from sottovoce.kernel import Kernel, covariance
 from sottovoce.moves import History, PathDraws
+from sottovoce.pool import LOUDER
 from sottovoce.posterior import exact_features
 from sottovoce.space import Float, Integer, Space
 
@@ -27,7 +28,7 @@ def seen(seed: int) -> tuple[Floats, Floats]:
     return random.random((AGENTS, T, 2)), random.standard_normal((AGENTS, T))
 
 
-# what an agent says
+# what an agent says, first and later
 
 
 def test_an_agent_says_its_features_times_its_standardised_values() -> None:
@@ -70,11 +71,49 @@ def test_an_agent_without_two_different_values_has_nothing_to_say(raw: list[floa
     np.testing.assert_array_equal(beside.sums(rows, np.asarray([raw])), np.zeros((1, M)))
 
 
+def test_news_are_the_mean_of_what_is_missing_given_all_its_values() -> None:
+    points, raw = seen(20)
+    rows, heard, lam, first = FEATURES(points), seen(21)[1], 0.03, 4
+    found = beside.news(rows, raw, heard, first, lam)
+    for n in range(AGENTS):
+        start = raw[n, :first]
+        y = (raw[n] - start.mean()) / start.std() - heard[n]
+        seen_of = rows[n] @ rows[n].T + 1.0 + lam * np.eye(T)  # δ, a level, and noise
+        wanted = rows[n].T @ np.linalg.solve(seen_of, y)
+        np.testing.assert_allclose(found[n], LOUDER * wanted, atol=1e-10)
+
+
+def test_who_finds_what_all_know_already_has_next_to_no_news() -> None:
+    points, _ = seen(22)
+    rows = FEATURES(points)
+    raw = rows @ np.random.default_rng(23).standard_normal(M)
+    unit, level = raw.std(axis=1, keepdims=True), raw.mean(axis=1, keepdims=True)
+    known = beside.news(rows, raw, (raw - level) / unit, T, 0.03)
+    np.testing.assert_allclose(known, np.zeros((AGENTS, M)), atol=1e-9)
+    unknown = beside.news(rows, raw, np.zeros((AGENTS, T)), T, 0.03)
+    assert np.all(np.linalg.norm(unknown, axis=1) > 0.5)
+
+
+def test_a_failed_trial_is_no_news() -> None:
+    points, raw = seen(24)
+    rows, hit, heard = FEATURES(points), raw.copy(), seen(25)[1]
+    hit[:, [1, 5]] = math.nan
+    kept = [0, 2, 3, 4]
+    found = beside.news(rows, hit, heard, 4, 0.03)
+    wanted = beside.news(rows[:, kept], raw[:, kept], heard[:, kept], 3, 0.03)
+    np.testing.assert_allclose(found, wanted, atol=1e-10)
+    nothing = beside.news(rows, np.full_like(raw, math.nan), heard, 4, 0.03)
+    np.testing.assert_array_equal(nothing, np.zeros((AGENTS, M)))
+
+
 @pytest.mark.parametrize(("level", "scale"), [(100.0, 1.0), (0.0, 1e-3), (-7.0, 1e4)])
 def test_the_level_and_the_scale_of_the_values_do_not_matter(level: float, scale: float) -> None:
     points, raw = seen(4)
     rows = FEATURES(points)
-    wanted = beside.sums(rows, raw)
+    wanted, heard = beside.sums(rows, raw), seen(5)[1]
+    later = beside.news(rows, raw, heard, 4, 0.03)
+    other = beside.news(rows, level + scale * raw, heard, 4, 0.03)
+    np.testing.assert_allclose(other, later, atol=1e-6)
     np.testing.assert_allclose(beside.sums(rows, level + scale * raw), wanted, atol=1e-8)
     np.testing.assert_allclose(beside.sums(rows, -raw), -wanted, atol=1e-12)
 

@@ -52,7 +52,7 @@ def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
     status, out, _ = plan("--json", agents=4, runs=2)
     assert status == 0
     found = json.loads(out)
-    assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (4, 1, 3, 1)
+    assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (4, 1, 3, 2)
     assert found["epsilon"] <= 2.0
     assert found["rehearsal"]["runs"] == 2
     assert json.loads(plan("--json", delta=0.01)[1])["delta"] == 0.01

@@ -61,11 +61,11 @@ def test_the_noise_of_a_release_is_the_multiplier_times_the_clip_over_the_agents
 
 
 def test_what_a_broadcast_says_is_what_the_pool_makes_of_it_at_the_releases_noise() -> None:
-    b = np.random.default_rng(0).standard_normal((1, 16))
-    wanted = STUDY.pool.learnt(b[0], STUDY.release_noise)
+    b = np.random.default_rng(0).standard_normal((2, 16))
+    wanted = STUDY.pool.learnt(b, STUDY.release_noise)
     np.testing.assert_array_equal(STUDY.learnt(b).mean, wanted.mean)
     np.testing.assert_array_equal(STUDY.learnt(b).root, wanted.root)
     np.testing.assert_array_equal(STUDY.pool.points, STUDY.dealt)
-    assert STUDY.pool.prior == SOTTOVOCE.common
+    assert (STUDY.pool.prior, STUDY.pool.regularisation) == (0.3, 0.03)
     open_door = replace(STUDY, method=replace(SOTTOVOCE, mechanism=None))
     assert np.linalg.norm(open_door.learnt(b).mean) > np.linalg.norm(STUDY.learnt(b).mean)

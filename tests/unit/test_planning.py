@@ -190,7 +190,7 @@ def test_a_rehearsal_that_makes_no_sense_is_refused(changes: dict[str, Any], sai
 def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
     found = forecast(100, 2, 10, 1.0, None, 0)
     assert set(found) == KEYS
-    assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (100, 2, 10, 1)
+    assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (100, 2, 10, 4)
     assert found["delta"] == pytest.approx(paper_delta(100))
     assert found["adjacency"] == "zero-out"
     method = within(planned(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])

@@ -13,7 +13,7 @@ from sottovoce.errors import InvalidInput, UnknownAgent
 from sottovoce.messages import Broadcast
 from sottovoce.methods import FTS_DE, SOTTOVOCE, TS
 from sottovoce.problems import Setting, problem_named
-from sottovoce.schedule import OwnBelief
+from sottovoce.schedule import OwnBelief, Speaking
 from sottovoce.simulate import Draws, simulate
 from sottovoce.simulate.script import AgentDraws
 from sottovoce.space import Float, Space
@@ -90,7 +90,8 @@ def test_no_number_of_trials_makes_one_draw_look_like_another(steps: int | None)
     # with 2 trials noise is as long as the normals of `beside`, with 6 as those of a broadcast
     space = Space([Float("x", 0, 1, steps=steps)])
     problem = Slope(space)
-    method = replace(SOTTOVOCE, initial=1, features=6, own_belief=OwnBelief("constant", 0.3))
+    own, once = OwnBelief("constant", 0.3), Speaking(last=0)
+    method = replace(SOTTOVOCE, initial=1, features=6, own_belief=own, speaking=once)
     study = Study(space, method, agents=8, rounds=7)
     outcome = simulate(study, problem, Draws(1, 0))
     heard = Broadcast(study.fingerprint, 0, outcome.broadcasts[0], "")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sottovoce import beside
 from sottovoce.agent import Agent
 from sottovoce.belief import Belief
+from sottovoce.errors import ProtocolError
 from sottovoce.kernel import Kernel
 from sottovoce.messages import Broadcast
 from sottovoce.methods import SOTTOVOCE, TS
@@ -176,17 +177,25 @@ def test_an_agent_whose_trials_all_failed_says_nothing_and_goes_on() -> None:
 # what it learns
 
 
-def test_it_learns_once() -> None:
+def test_it_learns_once_from_each_broadcast() -> None:
     federation = study()
     agent = begun(Agent(federation, 0, seed=0))
-    learnt = [agent._common]
-    agent.receive(told_of(federation))
-    learnt.append(agent._common)
-    assert [common is None for common in learnt] == [True, False]
-    for _ in range(4):
-        params = agent.ask()
-        agent.tell(params, height(PLANE, params))
-        assert agent._common is learnt[1]
+    first = told_of(federation)
+    again = Broadcast(first.study, 2, np.repeat(first.vectors, 2, axis=0), "11" * 32)
+    for heard in (first, again):
+        agent.receive(heard)
+        learnt = agent._learnt_from()
+        for _ in range(2):
+            params = agent.ask()
+            agent.tell(params, height(PLANE, params))
+            assert agent._learnt_from() is learnt
+        np.testing.assert_array_equal(learnt.mean, federation.learnt(heard.vectors).mean)
+    np.testing.assert_array_equal(agent._learnt_from(1).mean, federation.learnt(first.vectors).mean)
+
+
+def test_before_a_broadcast_it_knows_nothing_of_the_others() -> None:
+    agent = begun(Agent(study(), 0, seed=0))
+    np.testing.assert_array_equal(agent._learnt_from().mean, np.zeros(16))
 
 
 def test_what_it_learns_is_what_the_study_says() -> None:
@@ -194,8 +203,78 @@ def test_what_it_learns_is_what_the_study_says() -> None:
     agent = begun(Agent(federation, 0, seed=0))
     heard = told_of(federation)
     agent.receive(heard)
-    assert agent._common is not None
-    np.testing.assert_array_equal(agent._common.mean, federation.learnt(heard.vectors).mean)
+    np.testing.assert_array_equal(agent._learnt_from().mean, federation.learnt(heard.vectors).mean)
+
+
+def test_what_it_says_later_is_what_its_values_tell_beyond_what_it_heard() -> None:
+    federation = study()
+    agent = begun(Agent(federation, 1, seed=0))
+    heard = told_of(federation)
+    agent.receive(heard)
+    for value in (50.0, None, 3.0):
+        agent.tell(agent.ask(), value)
+    points, raw = np.asarray(agent._points)[None], agent._raw()
+    rows = federation.features(points)
+    known = rows @ federation.learnt(heard.vectors).mean
+    wanted = beside.news(rows, raw, known, 5, 0.03)[0]
+    np.testing.assert_allclose(agent.message(2).vector, wanted, atol=1e-12)
+
+
+def test_an_agent_that_missed_a_broadcast_learns_of_it_from_the_next() -> None:
+    federation = study(agents=6)
+    server = Server.simulation(federation, seed=0)
+    agents = [begun(Agent(federation, n, seed=n)) for n in range(6)]
+    for number in (0, 2):
+        assert server.open_round() == number
+        for agent in agents:
+            server.submit(agent.message(number))
+        heard = server.close_round()
+        for agent in agents[1:] if number == 0 else agents:
+            agent.receive(heard)
+            agent.tell(agent.ask(), 1.0)
+    assert heard.vectors.shape == (2, 16)
+    np.testing.assert_array_equal(server.broadcast(0).vectors, heard.vectors[:1])
+    means = [agent._learnt_from().mean for agent in agents]
+    np.testing.assert_array_equal(means[0], means[1])
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_broadcast_with_too_few_or_too_many_releases_is_refused(rows: int) -> None:
+    federation = study()
+    agent = begun(Agent(federation, 0, seed=0))
+    with pytest.raises(ProtocolError, match=r"finite and of shape \(2, 16\)"):
+        agent.receive(Broadcast(federation.fingerprint, 2, np.ones((rows, 16)), "00" * 32))
+
+
+def test_a_broadcast_that_tells_an_earlier_round_otherwise_is_refused() -> None:
+    federation = study()
+    agent = begun(Agent(federation, 0, seed=0))
+    first = told_of(federation)
+    agent.receive(first)
+    other = np.concatenate([first.vectors + 1e-9, first.vectors])
+    with pytest.raises(ProtocolError, match="round 0 was broadcast before, with other content"):
+        agent.receive(Broadcast(federation.fingerprint, 2, other, "11" * 32))
+    assert agent.round == 1
+
+
+def test_a_kernel_fitted_late_is_fitted_to_what_was_known_at_the_time() -> None:
+    federation = study(own_belief=HALF)
+    first = told_of(federation)
+    more = first.vectors + np.random.default_rng(0).standard_normal((1, 16))
+    second = Broadcast(first.study, 2, np.concatenate([first.vectors, more]), "11" * 32)
+    fitted = []
+    for early in (True, False):
+        agent = begun(Agent(federation, 2, belief=Belief(refit=50), seed=3))
+        agent.receive(first)
+        if early:
+            asked(agent, NEAR)
+        for x in (0.1, 0.9):
+            agent.tell({"x": x, "y": x}, 1.0)
+        agent.receive(second)
+        asked(agent, NEAR)
+        fitted.append(parts_of(agent._beside_kernel))
+    for one, two in zip(*fitted, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 # the three ways
@@ -312,9 +391,7 @@ def test_alone_it_does_exactly_what_an_agent_without_others_does(space: str, bel
     agent = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
     agent.message()
     agent.receive(told_of(federation))
-    assert agent._common is not None
-    # even if it has a belief beside the common function too
-    agent._current_beside(beside.Heard(federation.features, agent._common.mean))
+    agent._current_beside()  # even if it has a belief beside the common function too
     solo_study = Study(SPACES[space], replace(TS, initial=5, dealt=True), 8, 8)
     solo = begun(Agent(solo_study, 2, belief=BELIEFS[belief], seed=3))
     alone = [solo.ask()]
@@ -476,24 +553,26 @@ def test_wider_exploration_spreads_its_queries_on_a_list_too(coin: float) -> Non
 
 
 @pytest.mark.parametrize("space", SPACES)
-def test_agents_and_a_server_speak_once_and_find_the_hill(space: str) -> None:
-    federation = study(SPACES[space], agents=40)
-    agents = [begun(Agent(federation, n, seed=n)) for n in range(40)]
+def test_agents_and_a_server_find_the_hill(space: str) -> None:
+    federation = study(SPACES[space], agents=12)
+    agents = [begun(Agent(federation, n, seed=n)) for n in range(12)]
     server = Server.simulation(federation, seed=0)
-    assert server.open_round() == 0
-    for agent in agents:
-        server.submit(agent.message())
-    heard = server.close_round()
-    assert server.next_round() is None
-    first = [agent.best[1] for agent in agents]
-    for agent in agents[:6]:
-        agent.receive(heard)
-        for _ in range(5):
+    first = np.mean([agent.best[1] for agent in agents])
+    for t in range(8):
+        if server.next_round() == t:
+            server.open_round()
+            for agent in agents:
+                server.submit(agent.message(t))
+            heard = server.close_round()
+            for agent in agents:
+                agent.receive(heard)
+        for agent in agents:
             params = agent.ask()
             agent.tell(params, height(SPACES[space], params))
-    better = [agent.best[1] for agent in agents[:6]]
-    assert np.mean(better) > np.mean(first[:6])
-    assert np.mean(better) > 49.0
+    assert len(server.events) == 4
+    better = np.mean([agent.best[1] for agent in agents])
+    assert better > first
+    assert better > 49.0
 
 
 @pytest.mark.parametrize("belief", BELIEFS)

@@ -102,7 +102,10 @@ def test_every_setting_reaches_the_study() -> None:
 
 
 def test_the_steps_lead_from_release_to_release_and_to_the_last_trial() -> None:
-    assert study_from(data(), NOISE).steps == [Step(0, 10), Step(8, 8)]
+    steps = [Step(0, 10), Step(2, 2), Step(4, 2), Step(6, 2), Step(8, 2)]
+    assert study_from(data(), NOISE).steps == steps
+    once = study_from(data(rounds=2), NOISE).steps
+    assert once == [Step(0, 10), Step(2, 2)]
     every = study_from(data(method="dp-fts", rounds=3), NOISE).steps
     assert every == [Step(0, 10), Step(1, 1), Step(2, 1), Step(3, 1)]
 

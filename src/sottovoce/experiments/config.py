@@ -16,7 +16,7 @@ from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
 from sottovoce.problems.real import RealProblem
 from sottovoce.regions import NAMED_WEIGHTS
-from sottovoce.schedule import OwnBelief, Speaking
+from sottovoce.schedule import OwnBelief
 from sottovoce.study import Study
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
@@ -123,7 +123,7 @@ class RunConfig:
         if self.own_belief is not None:
             changes["own_belief"] = OwnBelief(cast(Any, self.own_belief))
         if self.last is not None:
-            changes["speaking"] = Speaking(last=self.last)
+            changes["speaking"] = replace(method.speaking, last=self.last)
         parts = [field.name for field in fields(Mechanism)]
         mechanism = {n: getattr(self, n) for n in parts if getattr(self, n) is not None}
         if mechanism and method.mechanism is None:

@@ -143,7 +143,7 @@ def forecast(
         "features": method.features,
         "lengthscale": method.lengthscale,
         "initial": method.initial,
-        "revealed": study.pool.revealed(study.release_noise),
+        "revealed": study.pool.revealed(study.release_noise, len(events)),
         "signal_to_noise": study.pool.signal(study.release_noise),
         "rehearsal": None if gained is None else asdict(gained),
     }

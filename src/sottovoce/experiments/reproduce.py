@@ -165,8 +165,8 @@ def _searches(config: RunConfig) -> tuple[Any, ...]:
     basis = (method.features, method.lengthscale, method.basis, method.regions)
     start = (method.local_start, method.dealt, method.hears, method.doubts, method.own_belief)
     # agents that learn weigh what they hear by the noise it is known to have
-    noise = study.release_noise if method.hears == "learn" else None
-    return (config.problem, study.agents, *basis, *start, noise)
+    heard = (study.release_noise, method.speaking) if method.hears == "learn" else ()
+    return (config.problem, study.agents, *basis, *start, *heard)
 
 
 def _common_settings(figure: Figure) -> dict[str, Any]:

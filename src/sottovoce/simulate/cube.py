@@ -28,9 +28,7 @@ class Cube(Group):
         """Each agent's vector for a round, (n, M)."""
         method, told = self.study.method, self.crowd.told
         if method.says == "sums":
-            first = self.crowd.observed[self.who, : method.initial]
-            rows = self.study.features(self._points(method.initial))
-            return beside.sums(rows, first)
+            return self._sums(round_number, self.study.features(self._points(told)))
         values, mask = self._seen(told)
         rows = moves.known_rows(self.study.features(self._points(told)), mask)
         if method.says == "mean":
@@ -53,7 +51,7 @@ class Cube(Group):
         draws = moves.PathDraws(frequencies[some], amplitudes[some], noise[some], candidates[some])
         values, mask = moves.modelled(self.crowd.observed[self.who, : self.crowd.told], True)
         history = moves.History(self._points(self.crowd.told)[some], values[some], mask[some])
-        kernels, normals = self._current_beside(heard).part(some), self._beside_draws(t)[some]
+        kernels, normals = self._current_beside().part(some), self._beside_draws(t)[some]
         scale = self.study.method.exploration(t, self.study.space.dims)
         place = beside.place(kernels, history, draws, heard, normals, scale)
         return self.study.space.snap(place)

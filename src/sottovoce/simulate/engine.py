@@ -68,7 +68,6 @@ class _Run:
     truth: Array  # (N, L)
     source: Seeded
     on_device: bool  # whether the objectives live where the groups' arrays do
-    broadcast: Array | None = None  # the last, where the groups' arrays live
     broadcasts: dict[int, NDArray[np.float64]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     diagnostics: list[Diagnostics] = field(default_factory=list)
@@ -97,7 +96,7 @@ def simulate(
     for t in range(1, study.rounds + 1):
         if study.method.exchange != "none" and speaking.speaks(t - 1):
             _speak(run, t - 1)
-        heard = None if study.method.forgets(t - 1) else run.broadcast
+        heard = None if study.method.forgets(t - 1) else run.crowd.broadcast
         _observe(run, [part.next(t, heard)[:, None] for part in run.groups])
         if watcher is not None:
             watcher(t, run.events)
@@ -175,7 +174,8 @@ def _speak(run: _Run, number: int) -> None:
         vectors = place.numpy(vectors)
     published = aggregate(study, number, vectors, run.source)
     run.broadcasts[number] = published.vectors
-    run.broadcast = place.array(published.vectors)
+    heard = [*run.broadcasts.values()] if study.method.hears == "learn" else [published.vectors]
+    run.crowd.broadcast = place.array(np.concatenate(heard))
     run.events.append(published.event)
     mechanism = study.method.mechanism
     if mechanism is not None and not study.method.control:

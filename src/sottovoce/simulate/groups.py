@@ -10,7 +10,7 @@ P regions, M features, D dimensions.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -40,13 +40,15 @@ class Crowd:
     observed: Array  # (N, L), NaN where a trial failed
     told: int = 0
     failed: bool = False  # whether any trial of anybody did
-    _learnt: Common | None = None
+    broadcast: Array | None = None  # the last
+    _learnt: dict[int, Common] = field(default_factory=dict)  # by the number of releases
 
-    def common(self, broadcast: Array) -> Common:
-        """What the first broadcast of sums says; all agents work out the same."""
-        if self._learnt is None:
-            self._learnt = self.study.learnt(self.place.numpy(broadcast))
-        return self._learnt
+    def learnt(self, releases: int | None = None) -> Common:
+        """What all releases, or the first few, say; all agents work out the same."""
+        vectors = self.place.numpy(self.broadcast)[:releases]
+        if len(vectors) not in self._learnt:
+            self._learnt[len(vectors)] = self.study.learnt(vectors)
+        return self._learnt[len(vectors)]
 
 
 class Group(ABC):
@@ -110,7 +112,7 @@ class Group(ABC):
         alone, follow = coins <= own, coins > near
         rest = ~(alone | follow)
         if self.study.method.doubts and bool(self.xp.any(follow)):
-            heeds = coins > self._heeded(t, self._beside_what(broadcast))
+            heeds = coins > self._heeded(t)
             alone, follow = alone | (follow & ~heeds), follow & heeds
         chosen = self.xp.empty_like(self.crowd.places[self.who, 0])
         if bool(self.xp.any(alone)):
@@ -118,20 +120,28 @@ class Group(ABC):
         if bool(self.xp.any(follow)):
             chosen[follow] = self._from_broadcast(t, self._heard(t, broadcast), follow)
         if bool(self.xp.any(rest)):
-            chosen[rest] = self._beside(t, self._beside_what(broadcast), rest)
+            chosen[rest] = self._beside(t, self._beside_what(), rest)
         return chosen
 
-    def _heeded(self, t: int, heard: beside.Heard) -> Array:
+    def _heeded(self, t: int) -> Array:
         """Above which coin each follows the common function, wary as it is, (n,)."""
-        told = self.crowd.told
+        told, heard = self.crowd.told, self._beside_what()
         raw = self.crowd.observed[self.who, :told]
-        likeness = beside.likeness(self._current_beside(heard), self._points(told), raw, heard)
+        likeness = beside.likeness(self._current_beside(), self._points(told), raw, heard)
         return self.study.method.heeded(t, likeness)
 
-    def _beside_what(self, broadcast: Array) -> beside.Heard:
-        """The common function, as far as it is known."""
-        weights = self.place.array(self.crowd.common(broadcast).mean)
+    def _beside_what(self, releases: int | None = None) -> beside.Heard:
+        """The common function, as far as it is known, or was after so many releases."""
+        weights = self.place.array(self.crowd.learnt(releases).mean)
         return beside.Heard(self.study.features, weights)
+
+    def _sums(self, round_number: int, rows: Array) -> Array:
+        """What agents say that all are to learn from, (n, M); rows (n, told, M) are φ."""
+        method, raw = self.study.method, self.crowd.observed[self.who, : self.crowd.told]
+        if round_number == 0:
+            return beside.sums(rows[:, : method.initial], raw[:, : method.initial])
+        heard = self.xp.matmul(rows, self._beside_what().weights)
+        return beside.news(rows, raw, heard, method.initial, method.regularisation)
 
     def _heard(self, t: int, broadcast: Array) -> Array:
         """What each hears: one (1, P, M) for all, or for each a vector of its own, (n, 1, M).
@@ -141,9 +151,7 @@ class Group(ABC):
         if self.study.method.hears == "learn":
             count = self.study.method.features
             (z,) = self._deal("common", t, lambda random, n: (random.standard_normal((n, count)),))
-            return self.place.array(self.crowd.common(broadcast).drawn(self.place.numpy(z)))[
-                :, None
-            ]
+            return self.place.array(self.crowd.learnt().drawn(self.place.numpy(z)))[:, None]
         if self.study.method.exchange != "peer":
             return broadcast[None]
         (other,) = self._deal("shared", t, self._shared_draws)[:1]
@@ -194,13 +202,13 @@ class Group(ABC):
             self._fitted_at = count
         return cast(Kernel, self._kernel)
 
-    def _current_beside(self, heard: beside.Heard) -> Kernel:
+    def _current_beside(self) -> Kernel:
         """Each agent's kernel and trust beside the common function, brought up to date."""
         belief, initial = self.crowd.belief, self.study.method.initial
         for count in moves.due_fits(initial, belief.refit, self._beside_at, self.crowd.told):
             points, raw = self._points(count), self.crowd.observed[self.who, :count]
-            start, known = self._beside_kernel, belief.kernel
-            self._beside_kernel = beside.fitted(points, raw, heard, start, known)
+            start, heard = self._beside_kernel, self._beside_what(self.study.heard_by(count))
+            self._beside_kernel = beside.fitted(points, raw, heard, start, belief.kernel)
             self._beside_at = count
         return cast(Kernel, self._beside_kernel)
 

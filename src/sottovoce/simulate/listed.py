@@ -90,8 +90,7 @@ class Listed(Group):
         history = self._history()
         rows = moves.masked_rows(self._ground.shared, history)
         if method.says == "sums":
-            first = self.crowd.observed[self.who, : method.initial]
-            return beside.sums(rows[:, : method.initial], first)
+            return self._sums(round_number, rows)
         if method.says == "mean":
             return mean(rows, history.values, method.regularisation)
         root = self._shared_roots.upto(
@@ -116,7 +115,7 @@ class Listed(Group):
         return moves.own_point(exact, kernel, some, prior[own], noise[own], scale, root[own])
 
     def _beside(self, t: int, heard: beside.Heard, some: Array) -> Array:
-        kernel, told, ground = self._current_beside(heard), self.crowd.told, self._ground
+        kernel, told, ground = self._current_beside(), self.crowd.told, self._ground
         common = self.xp.matmul(ground.shared, heard.weights)
         count = ground.points.shape[0] if ground.exact is None else ground.exact.shape[1]
         (noise,) = self._deal("belief", t, lambda random, n: (random.standard_normal((n, told)),))
