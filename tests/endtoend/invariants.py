@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from tests.endtoend.federation import Federation, Storage
 
 from sottovoce.flower.studyfile import Step
@@ -46,7 +47,7 @@ def check_all(fed: Federation, kills: Counter[str], *, rounds: int | None = None
     got = [entry.round for entry in view.entries]
     require(got == wanted, f"rounds {wanted} were to be released, the ledger has {got}")
     spent = check_spent(fed, view)
-    sent = {entry.round: broadcast(fed, entry) for entry in view.entries}
+    sent = {entry.round: broadcast(fed, view, k) for k, entry in enumerate(view.entries)}
     for name in fed.stage.sites:
         stored = fed.storage(name)
         require(stored is not None, f"{name} stored nothing")
@@ -71,10 +72,12 @@ def check_spent(fed: Federation, view: LedgerView) -> float:
     return spent
 
 
-def broadcast(fed: Federation, entry: Any) -> bytes:
-    """What the coordinator sends of a round, as it is in the ledger."""
-    study = fed.stage.study.study.fingerprint
-    return Broadcast(study, entry.round, entry.release.vectors, entry.digest).to_bytes()
+def broadcast(fed: Federation, view: LedgerView, number: int) -> bytes:
+    """What the coordinator sends of an entry of the ledger; who learns gets all up to it."""
+    study, entry = fed.stage.study.study, view.entries[number]
+    first = 0 if study.method.hears == "learn" else number
+    vectors = np.concatenate([e.release.vectors for e in view.entries[first : number + 1]])
+    return Broadcast(study.fingerprint, entry.round, vectors, entry.digest).to_bytes()
 
 
 def check_heard(stored: Storage, sent: dict[int, bytes]) -> None:

@@ -13,7 +13,7 @@ from tests.endtoend.outcomes import Row, say
 
 from sottovoce.privacy.ledger import LedgerView
 
-SOTTOVOCE = Plan(rounds=2, method="sottovoce", settings="")
+SOTTOVOCE = Plan(rounds=8, method="sottovoce", settings="")
 PAUSE = 12.0  # seconds; a round takes about as long
 NOBODY = "nothing was released, nothing was spent; run again"
 MOMENTS = ("starting", "open", "just released", "released")

@@ -79,10 +79,10 @@ def test_a_new_project_rehearses_with_tls_and_node_keys_and_leaves_nothing_runni
     out, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 0, err
     found = json.loads(out)
-    assert found["releases"] == 1
+    assert found["releases"] == 2
     assert 0 < found["epsilon"]["pld"] <= found["granted"] == 2.0
     stage = project / "rehearsal"
-    assert len(read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries) == 1
+    assert len(read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries) == 2
     for site in ("site-1", "site-2", "site-3"):
         assert (stage / site / "site" / "study.db").stat().st_size > 0
     link = (stage / "logs" / "superlink.log").read_text()

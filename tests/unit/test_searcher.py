@@ -418,8 +418,8 @@ def test_beside_the_common_function_it_leans_on_it_and_trusts_it(space: str, bel
     federation = study(SPACES[space], agents=400, mechanism=None, own_belief=HALF)
     agent = begun(Agent(federation, 1, belief=BELIEFS[belief], seed=1))
     agent.receive(told_of(federation))
-    found = SPACES[space].encode(asked(agent, NEAR))
-    assert np.linalg.norm(found - TOP) < 0.3
+    found = [SPACES[space].encode(asked(agent, NEAR)) for _ in range(15)]  # each from a draw
+    assert np.median(np.linalg.norm(np.asarray(found) - TOP, axis=1)) < 0.25
     trust = parts_of(agent._beside_kernel)[3]
     assert trust.shape == (1,)
     assert trust[0] > 0.01
