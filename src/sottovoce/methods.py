@@ -109,7 +109,8 @@ class Method:
     def _check_learning(self) -> None:
         """Sums and learning go together."""
         learns = self.hears == "follow" or (self.says == "sums" and self.regions == 1)
-        check(learns, "to learn, agents must say sums, in one region", says=self.says)
+        rule = "to learn, agents must say sums, in one region"
+        check(learns, rule, says=self.says, regions=self.regions)
         if self.says == "sums":
             public = self.dealt and self.hears == "learn"
             check(public, "sums need a dealt start, and agents that learn", dealt=self.dealt)

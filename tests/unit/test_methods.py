@@ -176,7 +176,7 @@ def test_bad_values_are_refused_at_once(changes: dict[str, Any]) -> None:
     [
         ({"says": "draw"}, "to learn, agents must say sums, in one region, got says='draw'"),
         ({"says": "mean"}, "to learn, agents must say sums, in one region, got says='mean'"),
-        ({"regions": 2}, "to learn, agents must say sums, in one region"),
+        ({"regions": 2}, "to learn, agents must say sums, in one region, got .*regions=2"),
         ({"hears": "follow"}, "sums need a dealt start, and agents that learn"),
         ({"dealt": False}, "sums need a dealt start, and agents that learn, got dealt=False"),
         ({"exchange": "peer", "mechanism": None}, "sums need a server to add them"),

@@ -42,7 +42,7 @@ def plan(
         )
     if found["revealed"] < LITTLE:
         ERR.print(
-            f"warning: {agents} agents are too few for ε = {epsilon:g}: the release is to reveal "
+            f"warning: {agents} agents are too few for ε = {epsilon:g}: the releases are to reveal "
             f"only {found['revealed']:.0%} of what they have in common. More agents, or a larger "
             f"ε, would help; going alone costs nothing.",
             style="yellow",

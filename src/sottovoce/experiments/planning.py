@@ -119,7 +119,7 @@ def rehearse(
 def forecast(
     agents: int, dims: int, rounds: int, epsilon: float, delta: float | None, runs: int
 ) -> dict[str, Any]:
-    """The settings, what the release is to reveal, and what a rehearsal gains."""
+    """The settings, what the releases are to reveal, and what a rehearsal gains."""
     check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
     resolved = paper_delta(agents) if delta is None else delta
