@@ -116,23 +116,28 @@ class Method:
             check(public, "sums need a dealt start, and agents that learn", dealt=self.dealt)
             check(self.exchange != "peer", "sums need a server to add them", exchange=self.exchange)
 
+    def alone(self, t: int) -> float:
+        """p_t: the chance that an agent goes by its own belief, for query t."""
+        news = self.own_belief.kind == "news"
+        return self.own_belief(self.speaking.since(t) if news else t)
+
     def shares(self, t: int) -> tuple[float, float]:
         """Up to which number a coin in [0, 1) sends an agent alone, and above which to follow.
 
         In between it searches beside what is common. For query t.
         """
-        alone = self.own_belief(t)
+        alone = self.alone(t)
         return alone, 0.5 * (1.0 + alone) if self.hears == "learn" else alone
 
     def heeded(self, t: int, likeness: Array) -> Array:
         """Above which number the coin of a wary agent makes it follow, (B,); below, it goes alone.
 
         likeness (B,) as in `beside.likeness`. The fewer values it has, the less they count: with
-        chance 1/t at least it follows as if it were not wary.
+        chance 1/√t at least it follows as if it were not wary.
         """
         _, near = self.shares(t)
         xp = array_namespace(likeness)
-        return 1.0 - (1.0 - near) * xp.maximum(likeness, xp.full_like(likeness, 1.0 / t))
+        return 1.0 - (1.0 - near) * xp.maximum(likeness, xp.full_like(likeness, 1.0 / math.sqrt(t)))
 
     def forgets(self, round_number: int) -> bool:
         """Whether agents go alone then: the last release is past, and was not learnt from."""
@@ -161,7 +166,7 @@ SOTTOVOCE = Method(
     mechanism=Mechanism(clip=5.0, participation=1.0, noise=2.0),
     local_start=False,
     weights=UNIFORM,
-    own_belief=OwnBelief("root"),
+    own_belief=OwnBelief("news"),
     speaking=Speaking(every=2, last=6),
     features=16,
     lengthscale=0.4,

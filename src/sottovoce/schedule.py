@@ -12,14 +12,17 @@ from typing import Literal
 
 from sottovoce.errors import check
 
-_EXPONENTS = {"root": 0.5, "inverse": 1.0, "square": 2.0}
+_EXPONENTS = {"root": 0.5, "inverse": 1.0, "square": 2.0, "news": 0.5}
 
 
 @dataclass(frozen=True)
 class OwnBelief:
-    """p_t: 1 − 1/√t ("root"), 1 − 1/t ("inverse"), 1 − 1/t² ("square"), or a constant."""
+    """p_t: 1 − 1/√t ("root"), 1 − 1/t ("inverse"), 1 − 1/t² ("square"), or a constant.
 
-    kind: Literal["root", "inverse", "square", "constant"] = "root"
+    "news": 1 − 1/√k at the k-th query since the last release.
+    """
+
+    kind: Literal["root", "inverse", "square", "constant", "news"] = "root"
     value: float = 1.0  # of the constant
 
     def __post_init__(self) -> None:
@@ -28,7 +31,7 @@ class OwnBelief:
         check(0 <= self.value <= 1, "p_t must be in [0, 1]", p_t=self.value)
 
     def __call__(self, t: int) -> float:
-        """p_t for query t ≥ 1."""
+        """p_t for query t ≥ 1; of "news", for the t-th query since the last release."""
         check(t >= 1, "queries are numbered from 1", t=t)
         if self.kind == "constant":
             return self.value
@@ -89,6 +92,11 @@ class Speaking:
     def over(self, round_number: int) -> bool:
         """Whether the last release lies before this round."""
         return self.last is not None and round_number > self.last
+
+    def since(self, t: int) -> int:
+        """How many queries, t included, have had the broadcast that query t has."""
+        last = t - 1 if self.last is None else min(t - 1, self.last)
+        return t - last // self.every * self.every
 
     def count(self, rounds: int) -> int:
         """How many of the first `rounds` rounds speak."""

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
 
 from sottovoce.errors import InvalidInput
+from sottovoce.methods import SOTTOVOCE
 from sottovoce.schedule import Exploration, OwnBelief, Speaking, information_gain
 
 
@@ -23,6 +25,15 @@ def test_each_kind_of_chance_follows_its_power(kind: str, at_four: float) -> Non
     assert chance(1) == 0.0
     assert chance(4) == at_four
     assert 0.999 < OwnBelief(kind)(10**7) < 1  # type: ignore[arg-type]
+
+
+def test_of_news_the_chance_begins_again_with_each_release() -> None:
+    method = dataclasses.replace(SOTTOVOCE, speaking=Speaking(every=3, last=4))
+    since = [1, 2, 3, 1, 2, 3, 4, 5]  # rounds 0 and 3 speak, and the query after a round uses it
+    assert [method.speaking.since(t) for t in range(1, 9)] == since
+    assert [method.alone(t) for t in range(1, 9)] == [1 - k**-0.5 for k in since]
+    assert [Speaking().since(t) for t in (1, 2, 50)] == [1, 1, 1]
+    assert [Speaking(last=0).since(t) for t in (1, 2, 50)] == [1, 2, 50]
 
 
 def test_a_constant_chance_stays() -> None:

@@ -314,7 +314,7 @@ def test_it_goes_alone_with_chance_p_and_divides_the_rest_between_two_ways() -> 
     begun(agent)
     assert ways(agent) == {"alone": 3600}  # nobody has told it anything yet
     agent.receive(told_of(federation))
-    wanted = {1: 0.0, 4: 1 / 2, 9: 2 / 3, 16: 3 / 4}  # p_t = 1 − 1/√t
+    wanted = {1: 0.0, 3: 0.0, 7: 0.0, 10: 1 / 2, 15: 2 / 3}  # 1 − 1/√k, k-th since a release
     for t in range(1, 17):
         if t in wanted:
             rest = round(3600 * (1.0 - wanted[t]) / 2)
@@ -332,10 +332,10 @@ def test_wary_it_follows_as_far_as_its_values_bear_that_out_and_else_goes_alone(
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     agent.receive(told_of(federation))
-    for t in range(1, 10):
-        if t in (1, 4, 9):
-            rest = round(3600 / math.sqrt(t) / 2)
-            follows = round(rest * max(alike, 1 / t))  # few values are no reason for doubt
+    for t in range(1, 17):
+        if t in (1, 9, 16):
+            rest = round(1800 * (1.0 - federation.method.alone(t)))
+            follows = round(rest * max(alike, t**-0.5))  # few values are no reason for doubt
             alone = 3600 - rest - follows
             assert ways(agent) == Counter({"alone": alone, "near": rest, "following": follows})
         agent.tell({"x": 0.5, "y": 0.5}, 1.0)

@@ -38,7 +38,7 @@ def run(
     features: Annotated[int | None, typer.Option(help="M.")] = None,
     lengthscale: Annotated[float | None, typer.Option(help="Of the shared features.")] = None,
     weights: Annotated[str | None, typer.Option(help="A named weighting of regions.")] = None,
-    own_belief: Annotated[str | None, typer.Option(help="p_t: root, inverse or square.")] = None,
+    own_belief: Annotated[str | None, typer.Option(help="p_t: root, inverse, square, news")] = None,
     local_start: Annotated[
         bool | None, typer.Option(help="Initial points from the agent's own region.")
     ] = None,

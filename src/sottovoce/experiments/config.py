@@ -71,7 +71,7 @@ class RunConfig:
     sampling: str | None = None
     sensitivity: str | None = None
     weights: str | None = None  # a name from regions.NAMED_WEIGHTS
-    own_belief: str | None = None  # p_t: root, inverse, square, or constant: always its own
+    own_belief: str | None = None  # p_t: root, inverse, square, news, or constant: alone
     local_start: bool | None = None
     repeats: str | None = None  # of a query tried before: allow or replace
     says: str | None = None  # what an agent sends: draw, mean or sums

@@ -50,7 +50,7 @@ def bound(study: Study, clipped: float) -> Terms:
     if mechanism is not None:
         M, P, q = method.features, method.regions, mechanism.rate(study.agents)
         for t in range(1, study.rounds + 1):
-            share = 1.0 - method.own_belief(t)
+            share = 1.0 - method.alone(t)
             reach = share * P * float(study.weights(t - 1).max()) / q
             gain = math.sqrt(information_gain(t, study.space.dims))
             error = B * t * t / math.sqrt(M)  # ε = O(M^(−1/2))
