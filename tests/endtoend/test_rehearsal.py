@@ -173,7 +173,7 @@ def test_a_deployment_by_hand_resumes_after_its_coordinator_is_killed(
         assert soon(lambda: registered(hub, port))
         ended = done("start", "--port", port, cwd=hub)
         assert ended.returncode == 0, ended.stdout + ended.stderr
-        assert "The study is over: 1 rounds were released" in ended.stdout
+        assert "The study is over: 2 rounds were released" in ended.stdout
     finally:
         for process in running:
             process.send_signal(signal.SIGTERM)
@@ -219,4 +219,4 @@ def test_thirty_sites_simulate_by_the_commands_of_the_projects_readme(project: P
     assert "finished:completed" in done.stdout, done.stdout + done.stderr
     assert "30 of 30 sites have done all their trials" in done.stdout
     assert len(list((project / "simulation").glob("site-*"))) == 30
-    assert len(read_ledger(project / "simulation" / "ledger.db").entries) == 1
+    assert len(read_ledger(project / "simulation" / "ledger.db").entries) == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import secrets
 import ssl
 import subprocess
 import time
@@ -17,6 +18,7 @@ from sottovoce.files import read_toml, write_text
 from sottovoce.flower import commands
 from sottovoce.flower.commands import Link
 from sottovoce.flower.keys import PUBLIC
+from sottovoce.flower.processes import MARK, end_marked
 
 SITES = "sites.toml"
 ANSWER = 60.0  # seconds for a command of Flower's
@@ -155,10 +157,11 @@ def show(project: Path, run_id: str, log: Path | None = None) -> subprocess.Pope
 
 def _asked(project: Path, command: list[str]) -> dict[str, Any]:
     """The answer of one of Flower's commands; its failures become ours."""
+    mark = secrets.token_hex(16)
     try:
         done = subprocess.run(  # noqa: S603
             command,
-            env=commands.environment(project),
+            env={**commands.environment(project), MARK: mark},
             cwd=project,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -167,6 +170,9 @@ def _asked(project: Path, command: list[str]) -> dict[str, Any]:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StorageError(f"Flower did not answer: {error}") from error
+    except KeyboardInterrupt:
+        end_marked(mark)  # it outlives an interrupt that comes while it is being started
+        raise
     try:
         # a warning may stand before it
         answer = json.loads(done.stdout[done.stdout.index("{") :])
