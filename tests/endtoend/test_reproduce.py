@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -105,6 +111,45 @@ def test_an_interruption_loses_only_the_run_it_hit(tmp_path: Path) -> None:
     assert len(missing_tasks([tiny()], tmp_path)) == 3
     reproduce([tiny()], tmp_path)
     assert len(stamps(tmp_path)) == 6
+
+
+def workers_of(pid: int) -> list[int]:
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    commands = {int(c): Path(f"/proc/{c}/cmdline").read_bytes() for c in children}
+    return [child for child, command in commands.items() if b"spawn_main" in command]
+
+
+def is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def until(holds: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end, f"in a minute it did not come to pass: {what}"
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_a_command_that_was_killed(tmp_path: Path, how: signal.Signals) -> None:
+    words = ["reproduce", "beyond-synthetic", "--runs", "9", "--jobs", "2", "--out", str(tmp_path)]
+    command = subprocess.Popen(
+        [sys.executable, "-m", "sottovoce.cli", *words], stdout=subprocess.DEVNULL
+    )
+    workers: list[int] = []
+    try:
+        until(lambda: len(stamps(tmp_path)) > 0, "a first run is done")
+        workers += workers_of(command.pid)
+        assert len(workers) == 2
+        command.send_signal(how)
+        assert command.wait() == -how
+        until(lambda: not any(is_running(worker) for worker in workers), "the workers have ended")
+    finally:
+        for process in filter(is_running, [command.pid, *workers]):
+            os.kill(process, signal.SIGKILL)
+        command.wait()
 
 
 def test_a_folder_of_another_version_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
@@ -90,7 +91,7 @@ def _one_by_one(tasks: list[Task]) -> Iterator[str]:
 
 def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
     context = multiprocessing.get_context("spawn")  # the same on every system
-    with _single_threaded(), ProcessPoolExecutor(jobs, context) as pool:
+    with _single_threaded(), ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
         waiting = {pool.submit(task) for task in tasks}
         try:
             while waiting:
@@ -99,6 +100,18 @@ def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
                     yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """In a worker: a killed command cannot tell its workers, which would wait for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager
