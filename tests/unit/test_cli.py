@@ -322,6 +322,16 @@ def test_a_device_that_is_not_there_is_refused(sottovoce: Terminal) -> None:
     assert "abacus" in answer.err or "sottovoce[torch]" in answer.err
 
 
+@pytest.mark.parametrize("command", [["run", "--method", "ts"], ["reproduce", "beyond-synthetic"]])
+def test_a_device_that_is_not_there_leaves_no_folder(
+    sottovoce: Terminal, tmp_path: Path, command: list[str]
+) -> None:
+    out = tmp_path / "out"
+    answer = sottovoce(*command, "--device", "abacus", "--out", str(out))
+    assert answer.status == 2
+    assert not out.exists()
+
+
 def test_the_same_command_again_computes_nothing(sottovoce: Terminal, tmp_path: Path) -> None:
     command = ("run", *options(method="control", **SMALL, out="out"), "--json")
     first = sottovoce(*command).data

@@ -47,11 +47,9 @@ def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
     for figure in figures:
         for curve in figure.curves:
             store = store_for(curve.config, out)
-            store.prepare()
             problem = problem_named(curve.config.problem)
-            for run in range(curve.config.runs):
-                if not store.holds(run):
-                    tasks.setdefault(store.path(run), Task(store, problem, run))
+            for run in store.missing(curve.config.runs):
+                tasks.setdefault(store.path(run), Task(store, problem, run))
     return list(tasks.values())
 
 
@@ -60,7 +58,9 @@ def reproduce(
 ) -> list[dict[str, Any]]:
     """Run what is missing, judge the claims, and write OUT/figures/NAME.json for each figure."""
     _check_folder(out)
-    run_tasks(missing_tasks(figures, out), jobs, advance)
+    tasks = missing_tasks(figures, out)
+    _mark_folder(out)
+    run_tasks(tasks, jobs, advance)
     summaries: _Summaries = {}
     contents = []
     for figure in figures:
@@ -200,14 +200,19 @@ def _check_folder(out: Path) -> None:
     """A folder of results must be ours, and of this version."""
     marker = out / "results.json"
     try:
-        (out / "figures").mkdir(parents=True, exist_ok=True)
         found = json.loads(marker.read_text()) if marker.exists() else None
     except (OSError, ValueError) as error:
         raise StorageError(f"{out} cannot be used for results: {error}") from error
-    if found is None:
-        write_text(marker, json.dumps({"version": __version__}))
-    elif found.get("version") != __version__:
+    if found is not None and found.get("version") != __version__:
         raise StorageError(
             f"{out} was made by version {found.get('version')}, this is {__version__}; "
             "use another folder, or delete it to run everything again"
         )
+
+
+def _mark_folder(out: Path) -> None:
+    try:
+        (out / "figures").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{out} cannot be used for results: {error}") from error
+    write_text(out / "results.json", json.dumps({"version": __version__}))

@@ -45,8 +45,7 @@ def run_all(
     if folder is None:
         return [run_one(config, run, watcher) for run in range(config.runs)]
     store = Store(folder, config.study(), config.problem, config.seed, config.device)
-    store.prepare()
-    missing = [run for run in range(config.runs) if not store.holds(run)]
+    missing = store.missing(config.runs)
     if jobs == 1:
         for run in missing:
             store.write(run, run_one(config, run, watcher))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from sottovoce import __version__
 from sottovoce.errors import StorageError
 from sottovoce.files import write_text, write_whole
+from sottovoce.place import place_named
 from sottovoce.study import Study
 
 
@@ -54,6 +55,14 @@ class Store:
             "device": self.device,
             "study": self.study.to_dict(),
         }
+
+    def missing(self, runs: int) -> list[int]:
+        """The first `runs` but for those that are there; the folder is made ready for them."""
+        missing = [run for run in range(runs) if not self.holds(run)]
+        if missing:
+            place_named(self.device)  # refused before anything is written
+        self.prepare()
+        return missing
 
     def prepare(self) -> None:
         """Make the folder and its manifest, or see that the one there is this experiment's."""
