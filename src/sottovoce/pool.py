@@ -67,7 +67,9 @@ class Pool:
 
     def __post_init__(self) -> None:
         shape = self.points.shape
-        check(len(shape) == 3 and shape[0] >= 1, "a design must be (agents, points, D)", got=shape)
+        check(
+            len(shape) == 3 and shape[0] >= 1, "a design must be (agents, points, D)", shape=shape
+        )
         check(0 < self.prior < math.inf, "the common prior must be above 0", prior=self.prior)
 
     @cached_property

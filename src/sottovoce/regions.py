@@ -116,7 +116,8 @@ class Weights:
     adaptive: bool = True
 
     def __post_init__(self) -> None:
-        check(self.kind in ("softmax", "ratio", "square"), "unknown kind of weights", got=self.kind)
+        kinds = ("softmax", "ratio", "square")
+        check(self.kind in kinds, f"weights must be one of {kinds}", kind=self.kind)
         check(
             self.strength > 0 and math.isfinite(self.strength),
             "strength must be finite and above 0",

@@ -27,7 +27,7 @@ class OwnBelief:
 
     def __post_init__(self) -> None:
         kinds = (*_EXPONENTS, "constant")
-        check(self.kind in kinds, f"p_t must be one of {kinds}", got=self.kind)
+        check(self.kind in kinds, f"own_belief must be one of {kinds}", kind=self.kind)
         check(0 <= self.value <= 1, "p_t must be in [0, 1]", p_t=self.value)
 
     def __call__(self, t: int) -> float:
@@ -48,7 +48,7 @@ class Exploration:
     failure: float = 0.1  # δ of the theorem
 
     def __post_init__(self) -> None:
-        check(self.kind in ("one", "theorem"), "beta must be 'one' or 'theorem'", got=self.kind)
+        check(self.kind in ("one", "theorem"), "beta must be 'one' or 'theorem'", kind=self.kind)
         check(
             self.norm > 0 and self.noise > 0, "B and σ must be above 0", B=self.norm, σ=self.noise
         )

@@ -118,7 +118,7 @@ class RunConfig:
         }
         if self.weights is not None:
             known = f"weights must be one of {', '.join(NAMED_WEIGHTS)}"
-            check(self.weights in NAMED_WEIGHTS, known, got=self.weights)
+            check(self.weights in NAMED_WEIGHTS, known, weights=self.weights)
             changes["weights"] = NAMED_WEIGHTS[self.weights]
         if self.own_belief is not None:
             changes["own_belief"] = OwnBelief(cast(Any, self.own_belief))
@@ -143,7 +143,7 @@ class RunConfig:
         """Which of the paper's settings the method starts from: as given, or the problem's."""
         real = problem_named(self.problem).setting.real_world
         name = self.settings or ("real-world" if real else "synthetic")
-        check(name in SETTINGS, f"settings must be one of {', '.join(SETTINGS)}", got=name)
+        check(name in SETTINGS, f"settings must be one of {', '.join(SETTINGS)}", settings=name)
         return name
 
     def study(self) -> Study:

@@ -220,7 +220,7 @@ def _applicable(common: Mapping[str, Any], method: Any, name: str) -> dict[str, 
 def _tables(data: Mapping[str, Any], key: str, name: str) -> list[Mapping[str, Any]]:
     entries = data.get(key, [])
     right = isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries)
-    check(right, f"{name}: {key} must be a list of tables, [[{key}]]", got=entries)
+    check(right, f"{name}: {key} must be a list of tables, [[{key}]]", entries=entries)
     return list(entries)
 
 

@@ -76,7 +76,9 @@ def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str,
         ok = re.fullmatch(r"[A-Za-z0-9_-]+", name) is not None
         rule = f"a site's public key must be in a file NAME{PUBLIC}, of letters, digits, - and _"
         check(ok, rule, key=str(key))
-    check(len(set(names)) == len(names), "the keys of two sites must not have one name", got=names)
+    check(
+        len(set(names)) == len(names), "the keys of two sites must not have one name", names=names
+    )
     path = project / SITES
     sites = read_named(path)
     commands.write_connection(project / commands.HOME, link)

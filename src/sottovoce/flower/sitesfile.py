@@ -25,7 +25,7 @@ def _numbered(data: dict[str, Any], agents: int) -> dict[int, int]:
     check(
         list(data) == ["sites"] and isinstance(table, dict),
         "it must have one table, [sites]",
-        got=list(data),
+        tables=list(data),
     )
     nodes: dict[int, int] = {}
     for name, value in table.items() if isinstance(table, dict) else ():

@@ -96,7 +96,7 @@ def read_study(path: str | Path, noise: float | None = None) -> StudyFile:
 def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile:
     """The study in the tables [study] and [space] of a file."""
     for key in data:
-        check(key in ("study", "space"), "its tables must be [study] and [space]", got=key)
+        check(key in ("study", "space"), "its tables must be [study] and [space]", table=key)
     for key in ("study", "space"):
         table = data.get(key)
         check(isinstance(table, Mapping), f"a table [{key}] is needed", **{key: table})

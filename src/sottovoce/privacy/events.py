@@ -36,7 +36,11 @@ class SubsampledGaussian:
         check(0 < self.noise < float("inf"), "z must be finite and above 0", z=self.noise)
         check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
-        check(self.sampling in SAMPLINGS, f"sampling must be one of {SAMPLINGS}", got=self.sampling)
+        check(
+            self.sampling in SAMPLINGS,
+            f"sampling must be one of {SAMPLINGS}",
+            sampling=self.sampling,
+        )
 
 
 @dataclass(frozen=True)

@@ -57,11 +57,15 @@ class Mechanism:
             S=self.clip,
             z=self.noise,
         )
-        check(self.sampling in SAMPLINGS, f"sampling must be one of {SAMPLINGS}", got=self.sampling)
+        check(
+            self.sampling in SAMPLINGS,
+            f"sampling must be one of {SAMPLINGS}",
+            sampling=self.sampling,
+        )
         check(
             self.sensitivity in SENSITIVITIES,
             f"sensitivity must be one of {SENSITIVITIES}",
-            got=self.sensitivity,
+            sensitivity=self.sensitivity,
         )
 
     def sample_size(self, agents: int) -> int:
