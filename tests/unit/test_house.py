@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -153,3 +154,7 @@ def test_files_and_functions_keep_to_the_size_of_the_house() -> None:
 def test_no_word_of_an_assertion_stands_for_validation() -> None:
     for path in MODULES:
         assert not any(isinstance(n, ast.Assert) for n in ast.walk(ast.parse(path.read_text())))
+
+
+def test_every_mutant_of_the_privacy_code_still_finds_its_line() -> None:
+    assert runpy.run_path(str(ROOT / "tests" / "mutants.py"))["strays"]() == []
