@@ -120,8 +120,11 @@ def workers_of(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    stat = Path(f"/proc/{pid}/stat")
-    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:  # it may end between two looks
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
 
 
 def until(holds: Callable[[], bool], what: str) -> None:

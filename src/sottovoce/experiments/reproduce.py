@@ -211,6 +211,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _mark_folder(out: Path) -> None:
+    """Made once all that could be refused was not."""
     try:
         (out / "figures").mkdir(parents=True, exist_ok=True)
     except OSError as error:
