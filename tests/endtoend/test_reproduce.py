@@ -159,9 +159,21 @@ def test_a_folder_of_another_version_is_refused_with_what_to_do(tmp_path: Path) 
     (tmp_path / "results.json").write_text('{"version": "0.0.1"}')
     with pytest.raises(StorageError, match=r"made by version 0.0.1.*use another folder"):
         reproduce([tiny()], tmp_path)
-    (tmp_path / "results.json").write_text("{")
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '"0.1.0"'])
+def test_a_folder_whose_marker_is_damaged_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "results.json").write_text(content)
     with pytest.raises(StorageError, match="cannot be used for results"):
         reproduce([tiny()], tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
+    (taken := tmp_path / "results").write_text("mine")
+    with pytest.raises(StorageError, match=f"{taken} cannot be used.* not a folder"):
+        reproduce([tiny()], taken)
+    assert taken.read_text() == "mine"
 
 
 def test_jobs_must_be_at_least_one(tmp_path: Path) -> None:

@@ -199,11 +199,15 @@ def _drawn(curve: Curve, summary: dict[str, Any]) -> dict[str, Any]:
 def _check_folder(out: Path) -> None:
     """A folder of results must be ours, and of this version."""
     marker = out / "results.json"
+    if out.exists() and not out.is_dir():
+        raise StorageError(f"{out} cannot be used for results: it is not a folder")
     try:
-        found = json.loads(marker.read_text()) if marker.exists() else None
+        found = json.loads(marker.read_text()) if marker.exists() else {"version": __version__}
     except (OSError, ValueError) as error:
         raise StorageError(f"{out} cannot be used for results: {error}") from error
-    if found is not None and found.get("version") != __version__:
+    if not isinstance(found, dict):
+        raise StorageError(f"{out} cannot be used for results: its {marker.name} is damaged")
+    if found.get("version") != __version__:
         raise StorageError(
             f"{out} was made by version {found.get('version')}, this is {__version__}; "
             "use another folder, or delete it to run everything again"
