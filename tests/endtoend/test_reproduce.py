@@ -176,6 +176,11 @@ def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path) -> None:
     assert taken.read_text() == "mine"
 
 
+def test_a_folder_that_cannot_even_be_looked_at_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot be used for results"):
+        reproduce([tiny()], tmp_path / ("x" * 300))
+
+
 def test_jobs_must_be_at_least_one(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="jobs"):
         run_tasks([], 0)

@@ -199,9 +199,9 @@ def _drawn(curve: Curve, summary: dict[str, Any]) -> dict[str, Any]:
 def _check_folder(out: Path) -> None:
     """A folder of results must be ours, and of this version."""
     marker = out / "results.json"
-    if out.exists() and not out.is_dir():
-        raise StorageError(f"{out} cannot be used for results: it is not a folder")
     try:
+        if out.exists() and not out.is_dir():
+            raise NotADirectoryError("it is not a folder")
         found = json.loads(marker.read_text()) if marker.exists() else {"version": __version__}
     except (OSError, ValueError) as error:
         raise StorageError(f"{out} cannot be used for results: {error}") from error
