@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from sottovoce.features import Features, shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.kernelfit import fit
-from sottovoce.maximise import Drawn, RegionalDraw, over_boxes
-from sottovoce.posterior import PathwiseDraw, draw, pathwise_draw
-from sottovoce.regions import Regions, equal_boxes
+from sottovoce.acquisition.maximise import Drawn, RegionalDraw, over_boxes
+from sottovoce.gp.features import Features, shared_features
+from sottovoce.gp.fit import fit
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import PathwiseDraw, draw, pathwise_draw
+from sottovoce.space.regions import Regions, equal_boxes
 
 Floats = NDArray[Any]
 Evaluate = Callable[[Floats], float]

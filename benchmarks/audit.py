@@ -35,12 +35,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from sottovoce.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
+from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
+from sottovoce.federation.server import aggregate
+from sottovoce.federation.study import Study
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta
 from sottovoce.privacy.release import noise_scale, sample, sensitivity
 from sottovoce.problems.synthetic import SPACE
-from sottovoce.server import aggregate
-from sottovoce.study import Study
 
 # `sottovoce.privacy.release` as an attribute is the function of that name
 RELEASE = import_module("sottovoce.privacy.release")

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sottovoce.methods import DP_FTS, DP_FTS_DE
+from sottovoce.federation.methods import DP_FTS, DP_FTS_DE
+from sottovoce.federation.study import Study
 from sottovoce.problems.synthetic import SPACE, Shifted, Synthetic
-from sottovoce.simulate import Draws, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, simulate
 
 
 @dataclass(frozen=True)

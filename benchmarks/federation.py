@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 
 from sottovoce import DP_FTS_DE, Budget, Float, Mechanism, Server, Space, Study
+from sottovoce.federation.messages import Message
 from sottovoce.flower import commands
 from sottovoce.flower.journal import NAME, read_journal
 from sottovoce.flower.project import make_project
-from sottovoce.messages import Message
 
 SIZES = (10, 1_000, 100_000)
 REGIONS, FEATURES, RELEASES = 4, 100, 5

@@ -31,17 +31,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from sottovoce import moves, posterior
+from sottovoce.acquisition import moves
+from sottovoce.acquisition.maximise import over_boxes
 from sottovoce.arrays import Array
-from sottovoce.belief import Belief
-from sottovoce.kernel import Kernel, lifted
-from sottovoce.maximise import over_boxes
-from sottovoce.methods import TS, for_real_world
+from sottovoce.federation.methods import TS, for_real_world
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp import posterior
+from sottovoce.gp.kernel import Kernel, lifted
 from sottovoce.problems.landmine import FIELDS, SPACE, Landmine
-from sottovoce.problems.protocol import Objectives, Setting
-from sottovoce.regions import Regions
-from sottovoce.simulate import Draws, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.problem import Objectives, Setting
+from sottovoce.space.regions import Regions
 
 ROUNDS = 60
 FEATURES = 100

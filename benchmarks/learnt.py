@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.experiments.config import RunConfig
+from sottovoce.federation.study import Study
 from sottovoce.problems import problem_named
-from sottovoce.problems.protocol import Problem
-from sottovoce.simulate import Draws, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.problem import Problem
 
 EPSILON = {"landmine": 1.517, "har": 1.52, "digits": 1.57}  # a tenth of the paper's
 RUNS = 20

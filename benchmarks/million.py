@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from sottovoce.methods import DP_FTS_DE
+from sottovoce.federation.methods import DP_FTS_DE
+from sottovoce.federation.study import Study
 from sottovoce.problems.synthetic import SPACE, Synthetic
-from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, Outcome, simulate
 
 Figures = dict[str, Any]
 SMALL = 2000

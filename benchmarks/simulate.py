@@ -32,12 +32,12 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.agent import Agent
-from sottovoce.methods import DP_FTS_DE
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.methods import DP_FTS_DE
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
 from sottovoce.problems.synthetic import SPACE, Synthetic
-from sottovoce.server import Server
-from sottovoce.simulate import Draws, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, simulate
 
 PROBLEM = Synthetic()
 LOOPED = 40

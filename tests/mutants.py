@@ -24,7 +24,7 @@ TESTS = {
     "privacy/accountant.py": ("tests/unit/privacy/test_accountant.py",),
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
-    "server.py": ("tests/unit/test_server.py", "tests/endtoend/test_kill.py"),
+    "federation/server.py": ("tests/unit/test_server.py", "tests/endtoend/test_kill.py"),
 }
 
 
@@ -40,6 +40,7 @@ class Mutant:
 
 RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
+SERVER = "federation/server.py"
 
 MUTANTS = [
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
@@ -182,24 +183,29 @@ MUTANTS = [
     ),
     Mutant(
         "sent before it is committed",
-        "server.py",
+        SERVER,
         "            self._ledger.append(self._open, published)\n",
         "            self._sent = published\n",
     ),
     Mutant(
         "fresh noise on re-sending",
-        "server.py",
+        SERVER,
         "entry.round, vectors,",
         "entry.round, vectors + np.random.default_rng().random(),",
     ),
-    Mutant("seed accepted in a deployment", "server.py", "if source.simulation:", "if False:"),
+    Mutant(
+        "seed accepted in a deployment",
+        SERVER,
+        "if source.simulation:",
+        "if False:",
+    ),
     Mutant(
         "absent agents left out of N",
-        "server.py",
+        SERVER,
         "np.zeros((self.study.agents, self.study.method.features))",
         "np.ones((self.study.agents, self.study.method.features))",
     ),
-    Mutant("budget not asked", "server.py", "if self.budget is not None:", "if False:"),
+    Mutant("budget not asked", "federation/server.py", "if self.budget is not None:", "if False:"),
 ]
 
 

@@ -2,12 +2,10 @@
 
 __version__ = "0.1.0"
 
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
 from sottovoce.errors import SottovoceError
-from sottovoce.kernel import Kernel
-from sottovoce.messages import Broadcast, Message
-from sottovoce.methods import (
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.methods import (
     CONTROL,
     DP_FTS,
     DP_FTS_DE,
@@ -20,12 +18,14 @@ from sottovoce.methods import (
     Method,
     for_real_world,
 )
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.weights import Weights
+from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy import Budget, Mechanism, epsilon, every_epsilon, noise_for, paper_delta
-from sottovoce.regions import Weights
-from sottovoce.schedule import Exploration, OwnBelief, Speaking
-from sottovoce.server import Server
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 __all__ = [
     "CONTROL",

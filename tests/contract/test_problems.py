@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
-from sottovoce.methods import METHODS
+from sottovoce.federation.methods import METHODS
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems import PROBLEMS, Objectives, Problem, problem_named
-from sottovoce.problems.protocol import Listing
-from sottovoce.simulate import Draws, simulate
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.problem import Listing
 from sottovoce.space import Space
-from sottovoce.study import Study
 
 AGENTS, POINTS = 4, 25
 TOLERANCE = 1e-9  # by how much a value may exceed an optimum that is computed, not listed

@@ -112,7 +112,7 @@ class Plan:
 class Federation:
     """A deployment under `folder`; leaving the `with` block ends every process of it."""
 
-    def __init__(self, folder: Path, plan: Plan = Plan()) -> None:  # noqa: B008 - it is frozen
+    def __init__(self, folder: Path, plan: Plan = Plan()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         project = folder / "study"
         make_project(project)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from tests.endtoend.federation import Federation, Storage
 
+from sottovoce.federation.messages import Broadcast
 from sottovoce.flower.studyfile import Step
-from sottovoce.messages import Broadcast
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import LedgerView
 

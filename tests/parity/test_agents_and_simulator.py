@@ -13,20 +13,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
-from sottovoce.kernel import Kernel
-from sottovoce.messages import Broadcast, Message
-from sottovoce.methods import METHODS, Method
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.methods import METHODS, Method
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.server import Server, aggregate
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
-from sottovoce.schedule import Exploration, OwnBelief, Speaking
-from sottovoce.server import Server, aggregate
-from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.simulate import engine as simulator
-from sottovoce.simulate.script import AgentDraws
+from sottovoce.simulation import Draws, Outcome, simulate
+from sottovoce.simulation import engine as simulator
+from sottovoce.simulation.replay import AgentDraws
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 AGENTS, ROUNDS, INITIAL = 6, 5, 4
 DRAWS = Draws(seed=11, run=2)

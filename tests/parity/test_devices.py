@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
+from sottovoce.device import DeviceStream, place_named
 from sottovoce.errors import InvalidInput
-from sottovoce.kernel import Kernel
-from sottovoce.methods import METHODS, Method
-from sottovoce.place import DeviceStream, place_named
+from sottovoce.federation.methods import METHODS, Method
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
-from sottovoce.simulate import Draws, Outcome, simulate
+from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # the arrays are small: more threads only get in each other's way

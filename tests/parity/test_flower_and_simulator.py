@@ -20,20 +20,20 @@ import pytest
 from numpy.typing import NDArray
 from optuna.trial import Trial
 
-from sottovoce.belief import Belief
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
 from sottovoce.flower.diary import Diary
 from sottovoce.flower.site import Site
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.messages import Broadcast
-from sottovoce.methods import DP_FTS_DE, SOTTOVOCE, Method
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Setting
-from sottovoce.server import Server
-from sottovoce.simulate import Draws, simulate
+from sottovoce.simulation import Draws, simulate
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 AGENTS, ROUNDS, INITIAL, SEED = 4, 3, 4, 5
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])

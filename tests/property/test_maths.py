@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sottovoce.ascent import ascend
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.kernelfit import fit, log_marginal_likelihood
-from sottovoce.maximise import RegionalDraw, over_boxes
-from sottovoce.posterior import draw, exact_features, mean, pathwise_draw
-from sottovoce.regions import equal_boxes
+from sottovoce.acquisition.maximise import RegionalDraw, over_boxes
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.fit import fit, log_marginal_likelihood
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import draw, exact_features, mean, pathwise_draw
+from sottovoce.optim.bfgs import ascend
+from sottovoce.space.regions import equal_boxes
 
 Floats = NDArray[Any]
 seeds = st.integers(0, 2**32 - 1)

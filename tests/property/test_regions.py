@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sottovoce.regions import REAL_WORLD, Weights, assigned, equal_boxes
+from sottovoce.federation.weights import REAL_WORLD, Weights
+from sottovoce.space.regions import assigned, equal_boxes
 
 counts = st.integers(1, 40)
 dimensions = st.integers(1, 5)

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sottovoce.parameters import MAX_INTEGER
 from sottovoce.space import Category, Float, Integer, Parameter, Space
+from sottovoce.space.parameters import MAX_INTEGER
 
 names = st.text(min_size=1, max_size=8)
 units = st.floats(0, 1)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from sottovoce import beside
-from sottovoce.features import shared_features
+from sottovoce.acquisition import joint as beside
+from sottovoce.gp.features import shared_features
 from sottovoce.privacy.release import Mechanism, limited_sum, noise_scale, sensitivity
 
 Floats = NDArray[Any]

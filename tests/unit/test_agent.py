@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
@@ -22,13 +20,15 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
-from sottovoce.kernel import Kernel
-from sottovoce.messages import Broadcast
-from sottovoce.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
-from sottovoce.schedule import OwnBelief, Speaking
-from sottovoce.server import Server
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
+from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 MIXED = Space(

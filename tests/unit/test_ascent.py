@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from sottovoce.ascent import ascend
+from sottovoce.optim.bfgs import ascend
 
 Floats = NDArray[Any]
 

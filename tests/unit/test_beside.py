@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce import beside
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.moves import History, PathDraws
-from sottovoce.pool import LOUDER
-from sottovoce.posterior import exact_features
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition.moves import History, PathDraws
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import exact_features
+from sottovoce.gp.shared import LOUDER
 from sottovoce.space import Float, Integer, Space
 
 Floats = NDArray[Any]

@@ -16,18 +16,18 @@ import typer
 
 from sottovoce.cli.status import look, status
 from sottovoce.errors import LedgerError
+from sottovoce.federation.messages import Message
+from sottovoce.federation.methods import DP_FTS, FTS_SERVER
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
 from sottovoce.flower.coordinator import Coordinator
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Reply
-from sottovoce.messages import Message
-from sottovoce.methods import DP_FTS, FTS_SERVER
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget, paper_delta
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.release import Mechanism
-from sottovoce.server import Server
 from sottovoce.space import Float, Space
-from sottovoce.study import Study
 
 AGENTS, FEATURES = 3, 40
 MECHANISM = Mechanism(clip=5.0, participation=1.0, noise=2.0)

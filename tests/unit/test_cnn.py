@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sottovoce.device import place_named
 from sottovoce.errors import InvalidInput, MissingExtra
-from sottovoce.place import place_named
 from sottovoce.problems import cnn
 from sottovoce.problems.cnn import Images, train_and_score
 

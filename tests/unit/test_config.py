@@ -16,12 +16,12 @@ from sottovoce.experiments import (
     with_objective,
 )
 from sottovoce.experiments.planning import planned
-from sottovoce.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
+from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
+from sottovoce.federation.schedule import Speaking
 from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
-from sottovoce.schedule import Speaking
 
 
 def test_the_defaults_are_the_papers_synthetic_experiment() -> None:

@@ -20,19 +20,19 @@ from sottovoce.errors import (
     StorageError,
     UnknownAgent,
 )
+from sottovoce.federation.methods import DP_FTS
+from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.study import Study
 from sottovoce.flower.coordinator import GRACE, Coordinator, alone
 from sottovoce.flower.journal import Journal, read_journal
 from sottovoce.flower.sitesfile import read_sites
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Reply
-from sottovoce.methods import DP_FTS
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
-from sottovoce.server import Server, planned_event
 from sottovoce.space import Float, Space
-from sottovoce.study import Study
 
 AGENTS, FEATURES, ROUNDS = 3, 4, 2
 METHOD = replace(

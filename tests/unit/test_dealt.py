@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sottovoce.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.federation.study import Study
+from sottovoce.gp.quasirandom import spread_points
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.spread import spread_points
-from sottovoce.study import Study
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])

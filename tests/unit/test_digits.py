@@ -9,8 +9,8 @@ import h5py
 import numpy as np
 import pytest
 
+from sottovoce.device import place_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.place import place_named
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import DIGITS, Found, find
 from sottovoce.problems.digits import SPACE, Digits, DigitsTrainer, read_images

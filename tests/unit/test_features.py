@@ -11,7 +11,7 @@ import pytest
 
 from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
-from sottovoce.features import (
+from sottovoce.gp.features import (
     BLOCK,
     Basis,
     Features,
@@ -20,7 +20,7 @@ from sottovoce.features import (
     in_blocks,
     shared_features,
 )
-from sottovoce.kernel import Kernel, covariance
+from sottovoce.gp.kernel import Kernel, covariance
 
 
 def test_the_public_seed_gives_these_features_for_ever() -> None:
@@ -75,7 +75,7 @@ def test_many_features_reproduce_the_kernel() -> None:
 
 
 def test_features_that_all_vanish_give_zero_and_not_nan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sottovoce.features.cosine", lambda half, xp: xp.zeros_like(half))
+    monkeypatch.setattr("sottovoce.gp.features.cosine", lambda half, xp: xp.zeros_like(half))
     features = Features(np.ones((3, 1)), np.zeros(3))
     np.testing.assert_array_equal(features(np.ones((2, 1))), np.zeros((2, 3)))
 

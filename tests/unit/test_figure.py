@@ -14,7 +14,7 @@ from sottovoce.experiments.figure import (
     figure_from_toml,
     known_figures,
 )
-from sottovoce.methods import method_named
+from sottovoce.federation.methods import method_named
 
 SMALL: dict[str, Any] = {
     "title": "Mine",

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sottovoce.device import Place, place_named
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.place import Place, place_named
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import HAR, Found, find
 from sottovoce.problems.har import PASSES, SPACE, Har, HarTrainer, prepared

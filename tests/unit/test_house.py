@@ -17,36 +17,20 @@ from sottovoce import errors
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "sottovoce"
 
-# A module imports only from those before it.
-ORDER = [
+# A folder imports only from those before it.
+LAYERS = [
     "errors",
     "files",
     "arrays",
-    "place",
-    "parameters",
+    "device",
     "space",
-    "kernel",
-    "spread",
-    "features",
-    "posterior",
-    "ascent",
-    "kernelfit",
-    "regions",
-    "maximise",
-    "schedule",
+    "optim",
+    "gp",
+    "acquisition",
     "privacy",
-    "methods",
-    "pool",
-    "study",
-    "messages",
-    "moves",
-    "beside",
-    "belief",
-    "searcher",
-    "agent",
-    "server",
+    "federation",
+    "simulation",
     "problems",
-    "simulate",
     "experiments",
     "report",
     "optuna",
@@ -76,7 +60,7 @@ def room_of(path: Path) -> str:
 @pytest.mark.parametrize("path", [p for p in MODULES if room_of(p) != "__init__"], ids=room_of)
 def test_imports_point_one_way(path: Path) -> None:
     room = room_of(path)
-    before = set(ORDER[: ORDER.index(room)])
+    before = set(LAYERS[: LAYERS.index(room)])
     assert rooms_imported(path) - {room} <= before
 
 
@@ -86,7 +70,7 @@ def test_privacy_stands_alone(path: Path) -> None:
 
 
 def test_every_module_has_its_place_in_the_order() -> None:
-    assert {room_of(path) for path in MODULES} - {"__init__"} == set(ORDER)
+    assert {room_of(path) for path in MODULES} - {"__init__"} == set(LAYERS)
 
 
 def test_the_public_names_are_these() -> None:
@@ -120,7 +104,7 @@ class Refuse:
         if name.split(".")[0] in {*"opendp matplotlib torch flwr optuna sklearn ray".split()}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
-import sottovoce, sottovoce.cli, sottovoce.experiments, sottovoce.report, sottovoce.simulate
+import sottovoce, sottovoce.cli, sottovoce.experiments, sottovoce.report, sottovoce.simulation
 print(sottovoce.__version__)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

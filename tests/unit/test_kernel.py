@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sottovoce.belief import kernel_from_list, kernel_to_list
 from sottovoce.errors import InvalidInput
-from sottovoce.kernel import Kernel, covariance
+from sottovoce.federation.surrogate import kernel_from_list, kernel_to_list
+from sottovoce.gp.kernel import Kernel, covariance
 
 
 def test_covariance_is_the_squared_exponential_formula() -> None:

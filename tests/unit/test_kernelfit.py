@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.kernelfit import fit, log_marginal_likelihood
+from sottovoce.gp.fit import fit, log_marginal_likelihood
+from sottovoce.gp.kernel import Kernel, covariance
 
 Floats = NDArray[Any]
 

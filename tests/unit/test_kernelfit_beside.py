@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.kernelfit import _likelihood, _squares, fit, fit_beside
+from sottovoce.gp.fit import _likelihood, _squares, fit, fit_beside
+from sottovoce.gp.kernel import Kernel, covariance
 
 Floats = NDArray[Any]
 

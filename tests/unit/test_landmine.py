@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from sottovoce.device import place_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.place import place_named
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import LANDMINE, Found
 from sottovoce.problems.landmine import (

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel
-from sottovoce.maximise import Drawn, RegionalDraw, over_boxes, over_points
-from sottovoce.posterior import pathwise_draw
-from sottovoce.regions import Regions
+from sottovoce.acquisition.maximise import Drawn, RegionalDraw, over_boxes, over_points
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.posterior import pathwise_draw
+from sottovoce.space.regions import Regions
 
 Floats = NDArray[Any]
 PLAIN, FOUR = Regions((1, 1)), Regions((2, 2))

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import ProtocolError
-from sottovoce.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Message
 
 VALUES = np.asarray([0.1, -0.0, 5e-324, 1e300, math.pi, -math.inf, math.nan])
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput
-from sottovoce.methods import (
+from sottovoce.federation.methods import (
     CONTROL,
     DP_FTS,
     DP_FTS_DE,
@@ -24,9 +24,9 @@ from sottovoce.methods import (
     for_real_world,
     method_named,
 )
+from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.weights import REAL_WORLD
 from sottovoce.privacy.release import Mechanism
-from sottovoce.regions import REAL_WORLD
-from sottovoce.schedule import OwnBelief, Speaking
 
 
 def test_the_methods_have_these_names() -> None:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce import moves
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.posterior import exact_features
-from sottovoce.regions import Regions, equal_boxes
+from sottovoce.acquisition import moves
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import exact_features
 from sottovoce.space import Float, Space
+from sottovoce.space.regions import Regions, equal_boxes
 
 RANDOM = np.random.default_rng(3)
 GRID = Space([Float("x", 0.0, 1.0, steps=60)])

@@ -23,10 +23,12 @@ from optuna.distributions import (
 )
 from optuna.trial import TrialState
 
-from sottovoce import kernelfit, searcher
-from sottovoce.agent import Agent
 from sottovoce.errors import InvalidInput, SpaceError
-from sottovoce.methods import TS
+from sottovoce.federation import searcher
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.methods import TS
+from sottovoce.federation.study import Study
+from sottovoce.gp import fit as kernelfit
 from sottovoce.optuna import (
     AgentSampler,
     Sampler,
@@ -37,7 +39,6 @@ from sottovoce.optuna import (
     traced_space,
 )
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 EVERY_KIND = Space(
     [

@@ -16,12 +16,20 @@ from sottovoce.experiments.planning import (
     rehearse,
     within,
 )
-from sottovoce.kernel import Kernel
-from sottovoce.methods import DP_FTS, DP_FTS_DE, FTS_DE, SOTTOVOCE, SOTTOVOCE_CONTROL, TS, Method
+from sottovoce.federation.methods import (
+    DP_FTS,
+    DP_FTS_DE,
+    FTS_DE,
+    SOTTOVOCE,
+    SOTTOVOCE_CONTROL,
+    TS,
+    Method,
+)
+from sottovoce.federation.schedule import Speaking
+from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
-from sottovoce.schedule import Speaking
 
 KEYS = {
     *("epsilon", "delta", "adjacency", "agents", "dims", "rounds", "releases"),

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce import beside
+from sottovoce.acquisition import joint as beside
 from sottovoce.errors import InvalidInput
-from sottovoce.features import shared_features
-from sottovoce.pool import LOUDER, Common, Pool
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.quasirandom import spread_points
+from sottovoce.gp.shared import LOUDER, Common, Pool
 from sottovoce.privacy.release import clipped
-from sottovoce.spread import spread_points
 
 Floats = NDArray[np.float64]
 M, PRIOR, LAM = 12, 0.4, 0.03
@@ -129,7 +129,7 @@ def test_how_many_agents_are_taken_at_a_time_changes_nothing(
 ) -> None:
     b = np.random.default_rng(7).standard_normal((3, M))
     whole = pool(31).learnt(b, 0.1)
-    monkeypatch.setattr("sottovoce.pool._CHUNK", 4)
+    monkeypatch.setattr("sottovoce.gp.shared._CHUNK", 4)
     parts = pool(31).learnt(b, 0.1)
     np.testing.assert_allclose(parts.mean, whole.mean, atol=1e-12)
     np.testing.assert_allclose(covariance_of(parts), covariance_of(whole), atol=1e-12)

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.posterior import (
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import (
     PathwiseDraw,
     draw,
     exact_features,

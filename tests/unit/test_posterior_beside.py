@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.features import shared_features
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.maximise import Joined, RegionalDraw, over_boxes
-from sottovoce.posterior import Beside, pathwise_beside, pathwise_draw
-from sottovoce.regions import Regions
+from sottovoce.acquisition.maximise import Joined, RegionalDraw, over_boxes
+from sottovoce.gp.features import shared_features
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import Beside, pathwise_beside, pathwise_draw
+from sottovoce.space.regions import Regions
 
 Floats = NDArray[Any]
 DRAWS, FREQUENCIES = 20_000, 12

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.kernel import Kernel, covariance
+from sottovoce.gp.kernel import Kernel, covariance
 from sottovoce.problems.continuous import APART, FREQUENCIES, Continuous, GaussianProcess
 from sottovoce.problems.waves import Waves, drawn_waves, highest_points, spread_points
 

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
+from sottovoce.device import Place, place_named
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.place import Place, place_named
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems import problem_named
 from sottovoce.problems.design import design, held_out_design
-from sottovoce.problems.protocol import Setting, Trainer
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.table import Table, TableObjectives, load_table
 from sottovoce.problems.trials import LiveObjectives
+from sottovoce.simulation.problem import Setting, Trainer
 from sottovoce.space import Float, Space
 
 SPACE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])

@@ -8,7 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.regions import REAL_WORLD, UNIFORM, Regions, Weights, assigned, equal_boxes
+from sottovoce.federation.weights import REAL_WORLD, UNIFORM, Weights
+from sottovoce.space.regions import Regions, assigned, equal_boxes
 
 HALF = math.nextafter(0.5, 0)  # the largest float below one half
 

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.methods import SOTTOVOCE
-from sottovoce.schedule import Exploration, OwnBelief, Speaking, information_gain
+from sottovoce.federation.methods import SOTTOVOCE
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking, information_gain
 
 
 def test_the_default_chance_is_one_minus_one_over_the_root() -> None:

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
 from sottovoce.errors import InvalidInput, UnknownAgent
-from sottovoce.messages import Broadcast
-from sottovoce.methods import FTS_DE, SOTTOVOCE, TS
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import FTS_DE, SOTTOVOCE, TS
+from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems import Setting, problem_named
-from sottovoce.schedule import OwnBelief, Speaking
-from sottovoce.simulate import Draws, simulate
-from sottovoce.simulate.script import AgentDraws
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.replay import AgentDraws
 from sottovoce.space import Float, Space
-from sottovoce.study import Study
 
 STUDY = Study(Space([Float("x", 0, 1), Float("y", 0, 1)]), FTS_DE, agents=3, rounds=4)
 BELIEF = Belief()

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce import beside
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
+from sottovoce.acquisition import joint as beside
 from sottovoce.errors import ProtocolError
-from sottovoce.kernel import Kernel
-from sottovoce.messages import Broadcast
-from sottovoce.methods import SOTTOVOCE, TS
-from sottovoce.schedule import Exploration, OwnBelief
-from sottovoce.searcher import RandomSource, Searcher
-from sottovoce.server import Server
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import SOTTOVOCE, TS
+from sottovoce.federation.schedule import Exploration, OwnBelief
+from sottovoce.federation.searcher import RandomSource, Searcher
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 MIXED = Space([Float("rate", 1e-4, 1.0, log=True), Integer("n", 1, 8), Category("c", ("a", "b"))])

@@ -22,8 +22,8 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
-from sottovoce.messages import Broadcast, Message
-from sottovoce.methods import (
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.methods import (
     CONTROL,
     DP_FTS,
     DP_FTS_DE,
@@ -34,16 +34,16 @@ from sottovoce.methods import (
     TS,
     Method,
 )
+from sottovoce.federation.schedule import Speaking
+from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.study import Study
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.noise import Seeded, SystemEntropy
 from sottovoce.privacy.release import Mechanism
-from sottovoce.schedule import Speaking
-from sottovoce.server import Server, planned_event
 from sottovoce.space import Float, Space
-from sottovoce.study import Study
 
 SPACE = Space([Float("x", 0.0, 1.0)])
 AGENTS, FEATURES = 6, 6

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
+from sottovoce.device import place_named
 from sottovoce.errors import InvalidInput, MissingExtra
-from sottovoce.kernel import Kernel
-from sottovoce.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
-from sottovoce.place import place_named
+from sottovoce.federation.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
+from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import SPACE as GRID
 from sottovoce.problems.synthetic import Synthetic
-from sottovoce.schedule import OwnBelief, Speaking
-from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.simulate.listed import Listed
+from sottovoce.simulation import Draws, Outcome, simulate
+from sottovoce.simulation.listed import Listed
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 AGENTS, ROUNDS = 5, 4
 MIXED = Space([Float("x", 0, 1), Integer("n", 1, 4), Category("c", ("a", "b"))])

@@ -17,16 +17,16 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.federation.server import Server
+from sottovoce.federation.study import Study
 from sottovoce.flower.diary import ATTEMPTS, Diary
 from sottovoce.flower.site import SILENT, Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.messages import Broadcast
-from sottovoce.methods import DP_FTS_DE, SOTTOVOCE
 from sottovoce.privacy.release import Mechanism
-from sottovoce.server import Server
 from sottovoce.space import Float, Integer, Space
-from sottovoce.study import Study
 
 INITIAL, ROUNDS = 3, 3
 SPACE = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4)])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput, SpaceError
-from sottovoce.parameters import MAX_INTEGER
-from sottovoce.regions import equal_boxes
 from sottovoce.space import MAX_POINTS, Category, Float, Integer, Parameter, Space
+from sottovoce.space.parameters import MAX_INTEGER
+from sottovoce.space.regions import equal_boxes
 
 SMALL = Space(
     [

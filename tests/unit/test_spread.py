@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.spread import public_uniforms, spread_points
+from sottovoce.gp.quasirandom import public_uniforms, spread_points
 
 
 def unevenness(points: NDArray[np.float64], corners: NDArray[np.float64]) -> float:
@@ -42,7 +42,7 @@ def test_the_highest_cell_stays_below_one(monkeypatch: pytest.MonkeyPatch) -> No
         def digest(self, size: int) -> bytes:
             return b"\xff" * size
 
-    monkeypatch.setattr("sottovoce.spread.hashlib.shake_256", lambda label: Highest())
+    monkeypatch.setattr("sottovoce.gp.quasirandom.hashlib.shake_256", lambda label: Highest())
     assert np.all(public_uniforms(b"", 4) < 1.0)
     points = spread_points(b"", 500, 3)
     assert np.all((points > 0) & (points < 1))

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
+from sottovoce.federation.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.study import Study
+from sottovoce.federation.weights import Weights
 from sottovoce.privacy.release import Mechanism
-from sottovoce.regions import Weights
-from sottovoce.schedule import Exploration, OwnBelief, Speaking
 from sottovoce.space import Category, Float, Integer, Space
-from sottovoce.study import Study
 
 SPACE = Space([Float("x", 0, 1), Float("y", 1e-3, 1.0, log=True)])
 STUDY = Study(SPACE, DP_FTS_DE, agents=6, rounds=4)
@@ -38,8 +38,9 @@ def test_studies_with_the_same_constants_have_the_same_fingerprint() -> None:
 
 def test_a_fingerprint_is_the_same_in_every_process() -> None:
     code = (
-        "from sottovoce.methods import TS; from sottovoce.space import Category, Float, Space;"
-        "from sottovoce.study import Study;"
+        "from sottovoce.federation.methods import TS;"
+        "from sottovoce.space import Category, Float, Space;"
+        "from sottovoce.federation.study import Study;"
         "space = Space([Float('x', 0.0, 1.0), Category('c', ('a', 'b'))]);"
         "print(Study(space, TS, 2, 3).fingerprint)"
     )

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.federation.server import planned_event
 from sottovoce.flower.studyfile import KEYS, Step, difference, read_study, study_from
 from sottovoce.privacy.accountant import epsilon
-from sottovoce.server import planned_event
 
 TEXT = """
 [study]

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sottovoce.acquisition.moves import exact_table
 from sottovoce.errors import InvalidInput
-from sottovoce.kernel import covariance
-from sottovoce.moves import exact_table
+from sottovoce.gp.kernel import covariance
 from sottovoce.problems import problem_named
 from sottovoce.problems.synthetic import KERNEL, NOISE, SPACE, Synthetic
 

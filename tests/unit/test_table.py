@@ -14,13 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce import cli
-from sottovoce.belief import Belief
+from sottovoce.device import Place, place_named
 from sottovoce.errors import InvalidInput, StorageError, TrialError
-from sottovoce.place import Place, place_named
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems import PROBLEMS, maketable
 from sottovoce.problems.design import design, held_out_design, powers_of
 from sottovoce.problems.maketable import make_table
-from sottovoce.problems.protocol import Setting, Trainer
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.table import (
     Table,
@@ -32,6 +31,7 @@ from sottovoce.problems.table import (
     rounded,
 )
 from sottovoce.problems.workers import Here
+from sottovoce.simulation.problem import Setting, Trainer
 from sottovoce.space import Category, Float, Integer, Space
 
 Array = NDArray[np.float64]

@@ -8,11 +8,11 @@ import pytest
 
 from sottovoce.errors import InvalidInput
 from sottovoce.experiments.theory import Terms, bound
-from sottovoce.methods import DP_FTS_DE, TS, Method
+from sottovoce.federation.methods import DP_FTS_DE, TS, Method
+from sottovoce.federation.schedule import OwnBelief
+from sottovoce.federation.study import Study
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems.synthetic import SPACE
-from sottovoce.schedule import OwnBelief
-from sottovoce.study import Study
 
 
 def terms(agents: int = 200, clipped: float = 0.01, rounds: int = 3, **changes: Any) -> Terms:

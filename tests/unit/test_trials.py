@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sottovoce.device import place_named
 from sottovoce.errors import InvalidInput, MissingExtra, TrialError
-from sottovoce.place import place_named
 from sottovoce.problems.maketable import make_table
 from sottovoce.problems.trialcache import DamagedTrial
 from sottovoce.problems.trials import LiveObjectives
@@ -38,8 +38,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.belief import Belief
-from sottovoce.problems.protocol import Setting
+from sottovoce.federation.surrogate import Belief
+from sottovoce.simulation.problem import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.trials import LiveObjectives
 from sottovoce.space import Float, Integer, Space

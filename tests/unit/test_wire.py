@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import ProtocolError
+from sottovoce.federation.messages import Broadcast
 from sottovoce.flower import wire
 from sottovoce.flower.wire import RECORD, Call, Reply
-from sottovoce.messages import Broadcast
 
 BROADCAST = Broadcast("f" * 64, 3, np.arange(6.0).reshape(2, 3) / 7, "a" * 64)
 CALL = Call("f" * 64, 4, 2, {"agents": 5, "method": {"clip": "infinite"}}, BROADCAST)
@@ -256,9 +256,9 @@ def test_whatever_arrives_is_understood_or_refused(
 
 
 def test_constants_travel_as_the_same_values() -> None:
-    from sottovoce.methods import METHODS
+    from sottovoce.federation.methods import METHODS
+    from sottovoce.federation.study import Study
     from sottovoce.space import Category, Float, Space
-    from sottovoce.study import Study
 
     space = Space([Float("x", 1e-5, 0.1, log=True), Category("c", ("a", "b"))])
     constants = {**Study(space, METHODS["sottovoce"], 5, 9).to_dict(), "epsilon": 1.0}

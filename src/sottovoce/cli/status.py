@@ -18,9 +18,9 @@ from sottovoce.cli.show import ERR, OUT, Json, number, print_json
 from sottovoce.errors import InvalidInput, LedgerError
 
 if TYPE_CHECKING:
+    from sottovoce.federation.study import Study
     from sottovoce.privacy.events import Event
     from sottovoce.privacy.ledger import Entry
-    from sottovoce.study import Study
 
 _REFRESH = 1.0  # seconds
 _COUNTS = ("replied", "spoke", "absent", "rejected")
@@ -87,7 +87,7 @@ def look(ledger: Path) -> dict[str, Any]:
 
 
 def _study(constants: dict[str, Any], ledger: Path) -> Study:
-    from sottovoce.study import Study
+    from sottovoce.federation.study import Study
 
     own = {key: value for key, value in constants.items() if key not in _OURS}
     try:

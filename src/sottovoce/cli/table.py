@@ -65,7 +65,7 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Train a problem's models at many points and keep their scores; run again to resume."""
-    from sottovoce.place import place_named
+    from sottovoce.device import place_named
     from sottovoce.problems.maketable import make_table
     from sottovoce.problems.table import own_tables
 

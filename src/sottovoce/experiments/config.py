@@ -9,15 +9,15 @@ from typing import Any, cast, get_args, get_type_hints
 
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
+from sottovoce.federation.methods import Method, for_real_world, method_named
+from sottovoce.federation.schedule import OwnBelief
+from sottovoce.federation.study import Study
+from sottovoce.federation.weights import NAMED_WEIGHTS
 from sottovoce.files import read_toml
-from sottovoce.methods import Method, for_real_world, method_named
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
 from sottovoce.problems.real import RealProblem
-from sottovoce.regions import NAMED_WEIGHTS
-from sottovoce.schedule import OwnBelief
-from sottovoce.study import Study
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
 SETTINGS = {"synthetic": 40, "real-world": 60}  # and their rounds

@@ -12,7 +12,7 @@ from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, StorageError, check, suggestion
 from sottovoce.experiments.config import RunConfig, config_from, real, with_objective
-from sottovoce.methods import method_named
+from sottovoce.federation.methods import method_named
 from sottovoce.privacy.release import Mechanism
 
 MEASURES = ("mean", "final", "first")

@@ -13,19 +13,19 @@ from typing import Any, cast
 
 import numpy as np
 
-from sottovoce.belief import Belief
 from sottovoce.errors import InvalidInput, check
-from sottovoce.kernel import Kernel
-from sottovoce.methods import SOTTOVOCE, TS, Method
+from sottovoce.federation.methods import SOTTOVOCE, TS, Method
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import noise_for, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
-from sottovoce.problems.protocol import Objectives, Setting
-from sottovoce.simulate import Draws, simulate
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Float, Space
-from sottovoce.study import Study
 
 MOST_FEATURES = 256
 LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody

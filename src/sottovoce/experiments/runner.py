@@ -16,12 +16,12 @@ from sottovoce import __version__
 from sottovoce.experiments.config import RunConfig
 from sottovoce.experiments.store import RunResult, Store
 from sottovoce.experiments.tasks import Task, Watcher, run_study, run_tasks
+from sottovoce.federation.server import planned_event
+from sottovoce.federation.study import Study, plain
 from sottovoce.files import write_text
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
 from sottovoce.problems import problem_named
-from sottovoce.server import planned_event
-from sottovoce.study import Study, plain
 
 
 def planned_events(study: Study) -> list[Event]:

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce import __version__
+from sottovoce.device import place_named
 from sottovoce.errors import StorageError
+from sottovoce.federation.study import Study
 from sottovoce.files import write_text, write_whole
-from sottovoce.place import place_named
-from sottovoce.study import Study
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import numpy as np
 
 from sottovoce.errors import TrialError, check
 from sottovoce.experiments.store import RunResult, Store
+from sottovoce.federation.study import Study
 from sottovoce.privacy.events import Event
 from sottovoce.problems import Problem
-from sottovoce.simulate import Draws, Outcome, simulate
-from sottovoce.study import Study
+from sottovoce.simulation import Draws, Outcome, simulate
 
 Watcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done

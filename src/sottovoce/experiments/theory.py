@@ -20,8 +20,8 @@ from sottovoce.errors import check
 from sottovoce.experiments.figure import FACTORS, Claim, Figure
 from sottovoce.experiments.store import RunResult
 from sottovoce.experiments.verdicts import Finding, judge, measured
-from sottovoce.schedule import information_gain
-from sottovoce.study import Study
+from sottovoce.federation.schedule import information_gain
+from sottovoce.federation.study import Study
 
 B = 1.0  # bound on the objectives' norm
 DISTANCE = 0.04  # d_n: the synthetic agents differ by ±0.02 at every point

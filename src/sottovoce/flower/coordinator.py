@@ -24,11 +24,11 @@ from sottovoce.errors import (
     WrongRound,
     check,
 )
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.server import Server
 from sottovoce.flower.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.messages import Broadcast
-from sottovoce.server import Server
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict

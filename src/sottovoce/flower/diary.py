@@ -29,9 +29,9 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.study import Study
 from sottovoce.files import write_whole
-from sottovoce.messages import Broadcast, Message
-from sottovoce.study import Study
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies

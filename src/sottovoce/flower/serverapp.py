@@ -21,13 +21,13 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.superlink.grid import InMemoryGrid
 
 from sottovoce.errors import ProtocolError, SimulationOnly, check
+from sottovoce.federation.server import Server
 from sottovoce.flower.coordinator import Coordinator, alone
 from sottovoce.flower.journal import NAME
 from sottovoce.flower.sitesfile import read_sites
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
-from sottovoce.server import Server
-from sottovoce.simulate import Draws
+from sottovoce.simulation import Draws
 
 POLL = 0.5  # seconds between two looks for replies
 AGAIN = 5.0  # seconds before a site that was busy, or whose call failed, is called again

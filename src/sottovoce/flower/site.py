@@ -19,8 +19,6 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 
-from sottovoce.agent import Agent
-from sottovoce.belief import Belief
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
@@ -32,14 +30,16 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
+from sottovoce.federation.agent import Agent
+from sottovoce.federation.messages import Message
+from sottovoce.federation.searcher import LARGEST
+from sottovoce.federation.surrogate import Belief
 from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
-from sottovoce.messages import Message
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
-from sottovoce.searcher import LARGEST
-from sottovoce.simulate import Draws
-from sottovoce.simulate.script import AgentDraws
+from sottovoce.simulation import Draws
+from sottovoce.simulation.replay import AgentDraws
 
 Objective = Callable[[Trial], Any]
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
+from sottovoce.federation.methods import Method, method_named
+from sottovoce.federation.study import Study
 from sottovoce.files import read_toml
-from sottovoce.methods import Method, method_named
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Space
-from sottovoce.study import Study
 
 DELTA = 1e-5
 DIRECTIONS = ("minimize", "maximize")  # Optuna's words

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import ProtocolError
-from sottovoce.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Message
 
 if TYPE_CHECKING:
     from flwr.app import ArrayRecord, RecordDict

@@ -10,8 +10,8 @@ from optuna.samplers import BaseSampler
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial
 
-from sottovoce.agent import Agent
 from sottovoce.errors import SpaceError, check
+from sottovoce.federation.agent import Agent
 from sottovoce.optuna.spaces import distributions_of, must_declare
 
 

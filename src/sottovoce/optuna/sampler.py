@@ -16,13 +16,13 @@ from optuna.search_space import intersection_search_space
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from sottovoce.belief import Belief
 from sottovoce.errors import SpaceError, check
-from sottovoce.methods import TS, Repeats
+from sottovoce.federation.methods import TS, Repeats
+from sottovoce.federation.searcher import LARGEST, Searcher
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
 from sottovoce.optuna.spaces import space_of
-from sottovoce.searcher import LARGEST, Searcher
 from sottovoce.space import Space
-from sottovoce.study import Study
 
 FEW_POINTS = 100  # listed at once; a person waits for every suggestion
 Distributions = Mapping[str, BaseDistribution]

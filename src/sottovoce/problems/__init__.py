@@ -14,8 +14,8 @@ from sottovoce.problems.har import Har
 from sottovoce.problems.heterogeneous import Heterogeneous
 from sottovoce.problems.landmine import Landmine
 from sottovoce.problems.options import NamedProblem, problem_from
-from sottovoce.problems.protocol import Objectives, Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
+from sottovoce.simulation.problem import Objectives, Problem, Setting
 
 _KINDS: tuple[type[NamedProblem], ...] = (
     Synthetic,

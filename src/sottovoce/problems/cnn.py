@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
+from sottovoce.device import Place
 from sottovoce.errors import MissingExtra, check
-from sottovoce.place import Place
 
 CLASSES = 10
 KERNELS = ((25, 8), (72, 16), (256, CLASSES))  # inputs and outputs of each layer

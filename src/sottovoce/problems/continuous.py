@@ -25,13 +25,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
 from sottovoce.errors import check
-from sottovoce.kernel import Kernel
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
 from sottovoce.problems.grid import NOISE
 from sottovoce.problems.options import NamedProblem
-from sottovoce.problems.protocol import Setting
 from sottovoce.problems.waves import Waves, drawn_waves, highest_points, scaled_to_unit
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 FREQUENCIES = 1024  # F

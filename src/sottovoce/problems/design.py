@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.parameters import Category
 from sottovoce.space import Space
+from sottovoce.space.parameters import Category
 
 SEED = 20211206
 POWER = 3.0

@@ -16,12 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
+from sottovoce.device import Place
 from sottovoce.errors import MissingExtra
-from sottovoce.place import Place
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems.cnn import CLASSES, TOGETHER, Images, train_and_score
 from sottovoce.problems.datasets import DIGITS, Found, find
-from sottovoce.problems.protocol import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import (
     Halves,
@@ -31,6 +30,7 @@ from sottovoce.problems.training import (
     settings_at,
     stratified_halves,
 )
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 WRITERS = 50

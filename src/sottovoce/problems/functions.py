@@ -24,10 +24,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
 from sottovoce.errors import check
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems.options import NamedProblem
-from sottovoce.problems.protocol import Setting
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 FloatArray = NDArray[np.float64]

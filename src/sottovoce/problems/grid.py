@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
-from sottovoce.kernel import Kernel
-from sottovoce.moves import exact_table
-from sottovoce.problems.protocol import Setting
+from sottovoce.acquisition.moves import exact_table
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.kernel import Kernel
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 KERNEL = Kernel(lengthscale=0.03, variance=1.0, noise=0.01)

@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.belief import Belief
-from sottovoce.place import Place
+from sottovoce.device import Place
+from sottovoce.federation.surrogate import Belief
 from sottovoce.problems.datasets import HAR, find
 from sottovoce.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
-from sottovoce.problems.protocol import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import Halves, check_trials, fingerprint, settings_at
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Integer, Space
 
 SPACE = Space(

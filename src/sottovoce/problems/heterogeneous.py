@@ -16,7 +16,7 @@ import numpy as np
 from sottovoce.errors import check
 from sottovoce.problems.grid import SETTING, Table, drawn_functions
 from sottovoce.problems.options import NamedProblem
-from sottovoce.problems.protocol import Setting
+from sottovoce.simulation.problem import Setting
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from importlib.metadata import version
 import numpy as np
 
 from sottovoce import __version__
+from sottovoce.device import Place
 from sottovoce.errors import TrialError
-from sottovoce.place import Place
 from sottovoce.problems.design import design, held_out_design, powers_of
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.table import Table, made_by, rounded

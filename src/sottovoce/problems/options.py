@@ -17,7 +17,7 @@ from typing import Any, ClassVar, get_args, get_type_hints
 import numpy as np
 
 from sottovoce.errors import InvalidInput, check, suggestion
-from sottovoce.problems.protocol import Objectives, Setting
+from sottovoce.simulation.problem import Objectives, Setting
 
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a finite number", NoneType: "none"}
 

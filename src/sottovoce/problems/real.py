@@ -8,12 +8,12 @@ from typing import Literal, Self
 
 import numpy as np
 
+from sottovoce.device import Place
 from sottovoce.errors import StorageError, check
-from sottovoce.place import Place
 from sottovoce.problems.options import NamedProblem
-from sottovoce.problems.protocol import Objectives, Trainer
 from sottovoce.problems.table import TableObjectives, load_table, made_by
 from sottovoce.problems.trials import LiveObjectives
+from sottovoce.simulation.problem import Objectives, Trainer
 
 LIMIT = 60.0  # seconds
 

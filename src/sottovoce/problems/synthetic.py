@@ -17,7 +17,7 @@ from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
 from sottovoce.problems.grid import KERNEL, NOISE, SETTING, SPACE, drawn_functions
 from sottovoce.problems.options import NamedProblem
-from sottovoce.problems.protocol import Setting
+from sottovoce.simulation.problem import Setting
 
 __all__ = ["KERNEL", "NOISE", "SHIFT", "SPACE", "Shifted", "Synthetic"]
 

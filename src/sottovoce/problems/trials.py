@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sottovoce.device import place_named
 from sottovoce.errors import check
-from sottovoce.place import place_named
 from sottovoce.problems.trialcache import Key, TrialCache, trial_key
 from sottovoce.problems.workers import Bench, FloatArray, IntArray, Workers
 from sottovoce.space import Space

@@ -16,8 +16,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.ascent import ascend
-from sottovoce.features import BLOCK, cosine_and_sine
+from sottovoce.gp.features import BLOCK, cosine_and_sine
+from sottovoce.optim.bfgs import ascend
 
 FloatArray = NDArray[np.float64]
 

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.device import place_named
 from sottovoce.errors import MissingExtra, TrialError, check
-from sottovoce.place import place_named
-from sottovoce.problems.protocol import Trainer
+from sottovoce.simulation.problem import Trainer
 
 if TYPE_CHECKING:  # it is made of what is here
     from sottovoce.problems.real import RealProblem

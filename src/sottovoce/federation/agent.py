@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce import beside, moves, posterior
-from sottovoce.belief import Belief, kernel_from_list, kernel_to_list
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import moves
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
@@ -23,10 +23,12 @@ from sottovoce.errors import (
     StudyMismatch,
     WrongRound,
 )
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.searcher import Searcher
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief, kernel_from_list, kernel_to_list
 from sottovoce.files import write_text
-from sottovoce.messages import Broadcast, Message
-from sottovoce.searcher import Searcher
-from sottovoce.study import Study
+from sottovoce.gp import posterior
 
 
 class Agent(Searcher):

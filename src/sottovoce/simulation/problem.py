@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.belief import Belief
+from sottovoce.federation.surrogate import Belief
 from sottovoce.space import Space
 
 

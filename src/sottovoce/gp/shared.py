@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.features import Features
+from sottovoce.gp.features import Features
 
 LOUDER = 2.5  # a: news are shorter than the first sums, and the clip is the same
 _CHUNK = 4096  # agents at a time

@@ -5,12 +5,14 @@ Symbols: n agents of the group, t observations, D dimensions, M features.
 
 from __future__ import annotations
 
-from sottovoce import beside, moves, posterior
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import moves
 from sottovoce.arrays import Array
-from sottovoce.regions import Regions
-from sottovoce.searcher import CANDIDATES, FREQUENCIES
-from sottovoce.simulate.draws import Stream
-from sottovoce.simulate.groups import Group
+from sottovoce.federation.searcher import CANDIDATES, FREQUENCIES
+from sottovoce.gp import posterior
+from sottovoce.simulation.groups import Group
+from sottovoce.simulation.streams import Stream
+from sottovoce.space.regions import Regions
 
 
 class Cube(Group):

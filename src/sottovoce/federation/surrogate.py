@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce.errors import check
-from sottovoce.kernel import Kernel
+from sottovoce.gp.kernel import Kernel
 
 
 @dataclass(frozen=True)

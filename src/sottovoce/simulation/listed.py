@@ -16,13 +16,14 @@ from typing import cast
 
 import numpy as np
 
-from sottovoce import beside, moves
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import moves
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.kernel import Kernel, covariance
-from sottovoce.place import Place
-from sottovoce.posterior import exact_features, mean, next_root_row
-from sottovoce.simulate.groups import Crowd, Group
-from sottovoce.study import Study
+from sottovoce.device import Place
+from sottovoce.federation.study import Study
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import exact_features, mean, next_root_row
+from sottovoce.simulation.groups import Crowd, Group
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ import numpy as np
 from array_api_compat import device
 from numpy.typing import NDArray
 
-from sottovoce import posterior
+from sottovoce.acquisition.maximise import RegionalDraw, over_boxes, over_points
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
-from sottovoce.features import Features
-from sottovoce.kernel import Kernel
-from sottovoce.maximise import RegionalDraw, over_boxes, over_points
-from sottovoce.regions import Regions
+from sottovoce.gp import posterior
+from sottovoce.gp.features import Features
+from sottovoce.gp.kernel import Kernel
 from sottovoce.space import Space
+from sottovoce.space.regions import Regions
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
+from sottovoce.acquisition.moves import starting_tries
 from sottovoce.errors import UnknownAgent, check
-from sottovoce.moves import starting_tries
-from sottovoce.simulate.draws import Draws
-from sottovoce.study import Study
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.simulation.streams import Draws
 
 QUERY = ("belief", "prior", "shared", "coin", "repeat", "common", "beside")
 

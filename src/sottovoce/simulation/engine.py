@@ -13,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
+from sottovoce.device import Place, place_named
 from sottovoce.errors import check
-from sottovoce.place import Place, place_named
+from sottovoce.federation.server import aggregate
+from sottovoce.federation.study import Study
 from sottovoce.privacy.events import Event
 from sottovoce.privacy.noise import Seeded
 from sottovoce.privacy.release import Diagnostics, diagnose
-from sottovoce.problems.protocol import DrawnOnDevice, Listing, Objectives, Problem
-from sottovoce.server import aggregate
-from sottovoce.simulate.cube import Cube
-from sottovoce.simulate.draws import Dealer, Draws
-from sottovoce.simulate.groups import Crowd, Group
-from sottovoce.simulate.listed import Ground, Listed
-from sottovoce.study import Study
+from sottovoce.simulation.cube import Cube
+from sottovoce.simulation.groups import Crowd, Group
+from sottovoce.simulation.listed import Ground, Listed
+from sottovoce.simulation.problem import DrawnOnDevice, Listing, Objectives, Problem
+from sottovoce.simulation.streams import Dealer, Draws
 
 Watcher = Callable[[int, list[Event]], None]
 

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
-from sottovoce.features import cosine, cosine_and_sine, in_blocks
-from sottovoce.kernel import Kernel, covariance, lifted
+from sottovoce.gp.features import cosine, cosine_and_sine, in_blocks
+from sottovoce.gp.kernel import Kernel, covariance, lifted
 
 
 def mean(phi: Array, y: Array, lam: float | Array) -> Array:

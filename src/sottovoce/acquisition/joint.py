@@ -14,13 +14,8 @@ from dataclasses import dataclass
 
 from array_api_compat import device
 
-from sottovoce import posterior
-from sottovoce.arrays import Array, array_namespace
-from sottovoce.features import Features
-from sottovoce.kernel import Kernel
-from sottovoce.kernelfit import fit_beside
-from sottovoce.maximise import Joined, RegionalDraw, over_boxes, over_points
-from sottovoce.moves import (
+from sottovoce.acquisition.maximise import Joined, RegionalDraw, over_boxes, over_points
+from sottovoce.acquisition.moves import (
     History,
     PathDraws,
     known_rows,
@@ -29,8 +24,13 @@ from sottovoce.moves import (
     standardised,
     variance_of,
 )
-from sottovoce.pool import LOUDER
-from sottovoce.regions import Regions
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.gp import posterior
+from sottovoce.gp.features import Features
+from sottovoce.gp.fit import fit_beside
+from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.shared import LOUDER
+from sottovoce.space.regions import Regions
 
 
 def sums(rows: Array, raw: Array) -> Array:

@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
-from sottovoce.spread import public_uniforms, spread_points
+from sottovoce.gp.quasirandom import public_uniforms, spread_points
 
 Basis = Literal["random", "spread"]
 BASES: tuple[Basis, ...] = ("random", "spread")

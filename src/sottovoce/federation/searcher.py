@@ -12,15 +12,16 @@ from typing import Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce import beside, moves
-from sottovoce.belief import Belief
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import moves
 from sottovoce.errors import InvalidInput, ProtocolError, UnknownAgent, check
-from sottovoce.kernel import Kernel
-from sottovoce.kernelfit import fit
-from sottovoce.messages import Broadcast
-from sottovoce.pool import Common
-from sottovoce.regions import Regions
-from sottovoce.study import Study
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.fit import fit
+from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.shared import Common
+from sottovoce.space.regions import Regions
 
 CANDIDATES = 1000  # random points that a maximisation begins with
 FREQUENCIES = 128  # of a pathwise prior draw

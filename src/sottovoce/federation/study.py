@@ -17,14 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, check
-from sottovoce.features import Features, shared_features
-from sottovoce.methods import Method
-from sottovoce.pool import Common, Pool
+from sottovoce.federation.methods import Method
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.weights import Weights
+from sottovoce.gp.features import Features, shared_features
+from sottovoce.gp.quasirandom import spread_points
+from sottovoce.gp.shared import Common, Pool
 from sottovoce.privacy.release import Mechanism, noise_scale
-from sottovoce.regions import Regions, Weights, assigned, equal_boxes
-from sottovoce.schedule import Exploration, OwnBelief, Speaking
 from sottovoce.space import Space
-from sottovoce.spread import spread_points
+from sottovoce.space.regions import Regions, assigned, equal_boxes
 
 _DESIGN = "sottovoce/design/v1"  # part of what the seed means
 _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.parameters import (
+from sottovoce.space.parameters import (
     Category,
     Float,
     Integer,

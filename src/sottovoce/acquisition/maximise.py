@@ -15,9 +15,9 @@ from typing import Any, Protocol
 from array_api_compat import device
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.ascent import ascend
-from sottovoce.features import Features, cosine, cosine_and_sine, in_blocks
-from sottovoce.regions import Regions
+from sottovoce.gp.features import Features, cosine, cosine_and_sine, in_blocks
+from sottovoce.optim.bfgs import ascend
+from sottovoce.space.regions import Regions
 
 _ITERATIONS = 60
 # in units of the spread of the candidates' values

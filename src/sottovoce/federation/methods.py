@@ -12,10 +12,10 @@ from typing import Literal, get_args
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import InvalidInput, check, suggestion
-from sottovoce.features import BASES, Basis
+from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.weights import REAL_WORLD, UNIFORM, Weights
+from sottovoce.gp.features import BASES, Basis
 from sottovoce.privacy.release import Mechanism
-from sottovoce.regions import REAL_WORLD, UNIFORM, Weights
-from sottovoce.schedule import Exploration, OwnBelief, Speaking
 
 Exchange = Literal["none", "peer", "server"]
 Repeats = Literal["allow", "replace"]

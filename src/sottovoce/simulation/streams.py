@@ -15,8 +15,8 @@ from typing import TypeAlias
 import numpy as np
 
 from sottovoce.arrays import Array
+from sottovoce.device import DeviceStream, Place
 from sottovoce.errors import check
-from sottovoce.place import DeviceStream, Place
 
 CHUNK = 4096
 DEVICE_CHUNK = 32768  # keeps a GPU busy, and below 65536, where some batched kernels end

@@ -24,14 +24,14 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
-from sottovoce.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.study import Study, plain
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
 from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
-from sottovoce.study import Study, plain
 
 
 def aggregate(study: Study, round_number: int, vectors: Array, source: Source) -> Release:

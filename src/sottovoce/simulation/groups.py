@@ -16,16 +16,17 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce import beside, moves
+from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import moves
 from sottovoce.arrays import Array
-from sottovoce.belief import Belief
-from sottovoce.kernel import Kernel
-from sottovoce.kernelfit import fit
-from sottovoce.place import Place
-from sottovoce.pool import Common
-from sottovoce.searcher import CANDIDATES
-from sottovoce.simulate.draws import Dealer, Recipe, Stream
-from sottovoce.study import Study
+from sottovoce.device import Place
+from sottovoce.federation.searcher import CANDIDATES
+from sottovoce.federation.study import Study
+from sottovoce.federation.surrogate import Belief
+from sottovoce.gp.fit import fit
+from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.shared import Common
+from sottovoce.simulation.streams import Dealer, Recipe, Stream
 
 
 @dataclass

@@ -22,8 +22,8 @@ from functools import partial
 from array_api_compat import device
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.ascent import ascend
-from sottovoce.kernel import Kernel
+from sottovoce.gp.kernel import Kernel
+from sottovoce.optim.bfgs import ascend
 
 _LENGTHSCALE = (0.01, 10.0)
 _VARIANCE = (0.01, 100.0)

@@ -1,0 +1,1 @@
+"""Where to go next: what is maximised over the space, and how."""

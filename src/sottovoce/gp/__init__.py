@@ -1,0 +1,1 @@
+"""Models of functions: kernels and their fit, random Fourier features, posteriors."""

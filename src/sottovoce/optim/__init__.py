@@ -1,0 +1,1 @@
+"""Numerical optimisation: many small bounded maximisations at once."""
