@@ -37,7 +37,7 @@ from scipy.stats import beta
 
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
 from sottovoce.federation.server import aggregate
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta
 from sottovoce.privacy.release import noise_scale, sample, sensitivity
 from sottovoce.problems.synthetic import SPACE
@@ -72,9 +72,9 @@ class Setting:
         return self.method.mechanism
 
     @property
-    def study(self) -> Study:
+    def study(self) -> FederatedStudy:
         """The public constants."""
-        return Study(SPACE, self.method, AGENTS, self.rounds.stop)
+        return FederatedStudy(SPACE, self.method, AGENTS, self.rounds.stop)
 
     @property
     def canary(self) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.problems.synthetic import SPACE, Shifted, Synthetic
 from sottovoce.simulation import Draws, simulate
 
@@ -38,7 +38,7 @@ def main() -> None:
     print(f"{'method':<11}{'values':<9}{'mean':>7}{'median':>8}{'most':>8}   median in rounds")
     for method in (DP_FTS_DE, DP_FTS):
         for by, name in ((0.0, "raw"), (0.5, "lowered")):
-            study = Study(SPACE, method, 200, 40)
+            study = FederatedStudy(SPACE, method, 200, 40)
             outcomes = [simulate(study, Lowered(by), Draws(0, run)) for run in range(runs)]
             shares = np.asarray([[d.clipped for d in o.diagnostics] for o in outcomes])
             each, by_round = shares.mean(axis=1), np.median(shares, axis=0)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce import DP_FTS_DE, Budget, Float, Mechanism, Server, Space, Study
+from sottovoce import DP_FTS_DE, Budget, FederatedStudy, Float, Mechanism, Server, Space
 from sottovoce.federation.messages import Message
 from sottovoce.flower import commands
 from sottovoce.flower.journal import NAME, read_journal
@@ -63,7 +63,7 @@ def serving(agents: int, folder: Path) -> tuple[float, float, float]:
     space = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
     mechanism = Mechanism(clip=11.0, participation=0.25, noise=8.0)
     method = replace(DP_FTS_DE, mechanism=mechanism, regions=REGIONS, features=FEATURES)
-    study = Study(space, method, agents, RELEASES)
+    study = FederatedStudy(space, method, agents, RELEASES)
     server = Server(study, folder / f"{agents}.db", Budget(50.0, 1e-5))
     vectors = np.random.default_rng(0).standard_normal((agents, FEATURES))
     submitting, closing, summing = [], [], []

@@ -35,8 +35,8 @@ from sottovoce.acquisition import moves
 from sottovoce.acquisition.maximise import over_boxes
 from sottovoce.arrays import Array
 from sottovoce.federation.methods import TS, for_real_world
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp import posterior
 from sottovoce.gp.kernel import Kernel, lifted
 from sottovoce.problems.landmine import FIELDS, SPACE, Landmine
@@ -76,7 +76,7 @@ VARIANTS = (
 class Believed:
     """Landmine, its agents with another belief."""
 
-    belief: Belief
+    surrogate: Surrogate
     usual: Landmine
 
     @property
@@ -87,7 +87,7 @@ class Believed:
     @property
     def setting(self) -> Setting:
         """The usual one, but for the belief."""
-        return replace(self.usual.setting, belief=self.belief)
+        return replace(self.usual.setting, surrogate=self.surrogate)
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
         """The usual ones."""
@@ -118,11 +118,11 @@ def curves(variant: Variant, seed: int, run: int) -> NDArray[np.float64]:
     """1 − AUC of one run, (N, T + 1)."""
     ts = for_real_world(TS)
     if variant.own_quarter:
-        ts = replace(ts, local_start=True, regions=4)
+        ts = replace(ts, initial_design="region", regions=4)
     if variant.repeats:
         ts = replace(ts, repeats="allow")
-    problem = Believed(Belief(None, 5, variant.standardised), Landmine())
-    study = Study(SPACE, ts, FIELDS, ROUNDS)
+    problem = Believed(Surrogate(None, 5, variant.standardised), Landmine())
+    study = FederatedStudy(SPACE, ts, FIELDS, ROUNDS)
     by_features = patch.object(moves, "own_place", place_by_features)
     with by_features if variant.features else nullcontext():
         return simulate(study, problem, Draws(seed, run)).simple_regret

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.experiments.config import RunConfig
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.problems import problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Problem
@@ -24,7 +24,7 @@ POINTS = 3000
 SEED = 2000  # nothing reported elsewhere was measured on it
 
 
-def gains(study: Study, problem: Problem, run: int) -> list[float]:
+def gains(study: FederatedStudy, problem: Problem, run: int) -> list[float]:
     """Of one more trial where what is known is largest, release by release; then the best there."""
     random = np.random.default_rng(run)
     points = random.random((POINTS, study.space.dims))

@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 from sottovoce.federation.methods import DP_FTS_DE
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.problems.synthetic import SPACE, Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 
@@ -61,7 +61,7 @@ class Clock:
         return [float(s) for s in np.diff(self.stamps)]
 
 
-def timed(study: Study, draws: Draws, device: str | None) -> tuple[Outcome, Clock, float]:
+def timed(study: FederatedStudy, draws: Draws, device: str | None) -> tuple[Outcome, Clock, float]:
     clock = Clock(device or "cpu")
     outcome = simulate(study, Synthetic(), draws, clock, device=device)
     return outcome, clock, clock.now() - clock.stamps[0]
@@ -69,12 +69,12 @@ def timed(study: Study, draws: Draws, device: str | None) -> tuple[Outcome, Cloc
 
 def large(agents: int, rounds: int, device: str) -> Figures:
     on_gpu = device.startswith("cuda")
-    warm = Study(SPACE, DP_FTS_DE, min(agents, 20_000), 2)
+    warm = FederatedStudy(SPACE, DP_FTS_DE, min(agents, 20_000), 2)
     simulate(warm, Synthetic(), Draws(0, 1, on_device=True), device=device)
     if on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    study = Study(SPACE, DP_FTS_DE, agents, rounds)
+    study = FederatedStudy(SPACE, DP_FTS_DE, agents, rounds)
     outcome, clock, seconds = timed(study, Draws(0, 0, on_device=True), device)
     gibibytes = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else None
     regret = outcome.simple_regret.mean(axis=0)
@@ -95,8 +95,8 @@ def large(agents: int, rounds: int, device: str) -> Figures:
 
 def parity(rounds: int, device: str) -> tuple[Figures, Figures]:
     """The same small run on NumPy and on the device, by the same draws: how far, how fast."""
-    study = Study(SPACE, DP_FTS_DE, SMALL, rounds)
-    simulate(Study(SPACE, DP_FTS_DE, 200, 1), Synthetic(), Draws(0, 0))
+    study = FederatedStudy(SPACE, DP_FTS_DE, SMALL, rounds)
+    simulate(FederatedStudy(SPACE, DP_FTS_DE, 200, 1), Synthetic(), Draws(0, 0))
     here, _, seconds = timed(study, Draws(0, 0), None)
     there, _, _ = timed(study, Draws(0, 0), device)
     broadcasts = [

@@ -35,7 +35,7 @@ import numpy as np
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import DP_FTS_DE
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.problems.synthetic import SPACE, Synthetic
 from sottovoce.simulation import Draws, simulate
 
@@ -44,8 +44,8 @@ LOOPED = 40
 Figures = dict[str, Any]
 
 
-def study(agents: int, rounds: int, features: int = 50) -> Study:
-    return Study(SPACE, replace(DP_FTS_DE, features=features), agents, rounds)
+def study(agents: int, rounds: int, features: int = 50) -> FederatedStudy:
+    return FederatedStudy(SPACE, replace(DP_FTS_DE, features=features), agents, rounds)
 
 
 def seconds_of_run(agents: int, rounds: int, features: int = 50, run: int = 0) -> float:
@@ -59,8 +59,8 @@ def loop(agents: int, rounds: int) -> float:
     constants, random = study(agents, rounds), np.random.default_rng(0)
     begun = time.perf_counter()
     objectives = PROBLEM.draw(agents, random)
-    belief = PROBLEM.setting.belief
-    parties = [Agent(constants, n, belief=belief, seed=n) for n in range(agents)]
+    belief = PROBLEM.setting.surrogate
+    parties = [Agent(constants, n, surrogate=belief, seed=n) for n in range(agents)]
     server = Server.simulation(constants, seed=0)
 
     def try_one() -> None:

@@ -18,10 +18,10 @@ from sottovoce.federation.methods import (
     Method,
     for_real_world,
 )
-from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.federation.weights import Weights
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy import Budget, Mechanism, epsilon, every_epsilon, noise_for, paper_delta
@@ -38,23 +38,23 @@ __all__ = [
     "SOTTOVOCE",
     "TS",
     "Agent",
-    "Belief",
     "Broadcast",
     "Budget",
     "Category",
     "Exploration",
+    "FederatedStudy",
     "Float",
     "Integer",
     "Kernel",
     "Mechanism",
     "Message",
     "Method",
-    "OwnBelief",
+    "ReleaseSchedule",
     "Server",
+    "SoloProbability",
     "SottovoceError",
     "Space",
-    "Speaking",
-    "Study",
+    "Surrogate",
     "Weights",
     "__version__",
     "epsilon",

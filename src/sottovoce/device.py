@@ -18,7 +18,7 @@ from sottovoce.errors import InvalidInput, MissingExtra
 
 
 @dataclass(frozen=True)
-class Place:
+class Device:
     """An array library by the array API standard, and a device of it."""
 
     xp: Any
@@ -39,10 +39,13 @@ class Place:
         return np.asarray(array if self.torch is None else to_device(array, "cpu"))
 
 
-def place_named(device: str | None) -> Place:
+NUMPY = Device(array_api_compat.numpy, "cpu")
+
+
+def device_named(device: str | None) -> Device:
     """NumPy, or PyTorch's device of that name ("cpu", "cuda", "cuda:1", ...)."""
     if device is None:
-        return Place(array_api_compat.numpy, "cpu")
+        return NUMPY
     try:
         import torch
         from array_api_compat import torch as xp
@@ -55,26 +58,26 @@ def place_named(device: str | None) -> Place:
         raise InvalidInput(
             f"device must be one that PyTorch finds here, got {device!r}: {reason}"
         ) from error
-    return Place(xp, torch.device(device), torch)
+    return Device(xp, torch.device(device), torch)
 
 
 class DeviceStream:
     """A generator on a device, with the methods of NumPy's that the simulator needs."""
 
-    def __init__(self, place: Place, seed: int) -> None:
-        self._torch = place.torch
-        generator = place.torch.Generator(device=place.device).manual_seed(seed)
-        self._where = {"generator": generator, "device": place.device}
+    def __init__(self, where: Device, seed: int) -> None:
+        self._torch = where.torch
+        generator = where.torch.Generator(device=where.device).manual_seed(seed)
+        self._to = {"generator": generator, "device": where.device}
 
     def standard_normal(self, size: Any) -> Array:
         """Standard normals of that shape."""
-        return self._torch.randn(size, dtype=self._torch.float64, **self._where)
+        return self._torch.randn(size, dtype=self._torch.float64, **self._to)
 
     def random(self, size: Any) -> Array:
         """Uniforms in [0, 1) of that shape."""
-        return self._torch.rand(size, dtype=self._torch.float64, **self._where)
+        return self._torch.rand(size, dtype=self._torch.float64, **self._to)
 
     def integers(self, high: int, *, size: Any) -> Array:
         """Whole numbers from 0 to high − 1, of that shape."""
         shape = (size,) if isinstance(size, int) else size
-        return self._torch.randint(high, shape, **self._where)
+        return self._torch.randint(high, shape, **self._to)

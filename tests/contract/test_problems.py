@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.federation.methods import METHODS
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems import PROBLEMS, Objectives, Problem, problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Listing
@@ -69,7 +69,7 @@ def test_a_problem_is_called_what_it_is_asked_for_by(name: str) -> None:
 def test_a_problem_has_a_space_and_a_belief(problem: Problem) -> None:
     setting = problem.setting
     assert isinstance(setting.space, Space)
-    assert isinstance(setting.belief, Belief)
+    assert isinstance(setting.surrogate, Surrogate)
     assert problem.setting == setting
 
 
@@ -176,7 +176,7 @@ def test_the_space_decodes_and_encodes_what_it_searches(problem: Problem) -> Non
 @pytest.mark.parametrize("method", ["ts", "dp-fts-de"])
 def test_a_method_runs_on_it_from_end_to_end(problem: Problem, method: str) -> None:
     small = replace(METHODS[method], initial=3, features=12, lengthscale=0.2)
-    study = Study(problem.setting.space, small, AGENTS, 2)
+    study = FederatedStudy(problem.setting.space, small, AGENTS, 2)
     outcome = simulate(study, problem, Draws(0, 0))
     assert outcome.points.shape == (AGENTS, 5, problem.setting.space.dims)
     assert np.array_equal(problem.setting.space.snap(outcome.points), outcome.points)

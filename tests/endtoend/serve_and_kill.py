@@ -20,10 +20,20 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce import DP_FTS_DE, Budget, Float, Mechanism, Message, Server, Space, Study, epsilon
+from sottovoce import (
+    DP_FTS_DE,
+    Budget,
+    FederatedStudy,
+    Float,
+    Mechanism,
+    Message,
+    Server,
+    Space,
+    epsilon,
+)
 
 METHOD = replace(DP_FTS_DE, features=20, mechanism=Mechanism(clip=5.0, participation=0.5))
-STUDY = Study(Space([Float("x", 0, 1)]), METHOD, agents=6, rounds=100_000)
+STUDY = FederatedStudy(Space([Float("x", 0, 1)]), METHOD, agents=6, rounds=100_000)
 BUDGET = Budget(1e6, 1e-5, "moments")
 
 

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.methods import METHODS, Method
-from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.server import Server, aggregate
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.simulation import engine as simulator
-from sottovoce.simulation.replay import AgentDraws
+from sottovoce.simulation.streams import draws_of_agent
 from sottovoce.space import Category, Float, Integer, Space
 
 AGENTS, ROUNDS, INITIAL = 6, 5, 4
@@ -46,16 +46,16 @@ class Played:
     events: list[Any]
 
 
-def separately(study: Study, problem: Problem, draws: Draws) -> Played:
+def separately(study: FederatedStudy, problem: Problem, draws: Draws) -> Played:
     """The run as N parties would live through it, by asks, tells, messages and broadcasts."""
     study = replace(study, feature_seed=study.feature_seed + draws.run)
     space, method = study.space, study.method
     objectives = problem.draw(study.agents, draws.stream("objectives"))
-    belief = problem.setting.belief
-    scripts = [AgentDraws(draws, study, n, belief) for n in range(study.agents)]
-    agents = [Agent(study, n, belief=belief, random=script) for n, script in enumerate(scripts)]
+    belief = problem.setting.surrogate
+    scripts = [draws_of_agent(draws, study, n, belief) for n in range(study.agents)]
+    agents = [Agent(study, n, surrogate=belief, random=script) for n, script in enumerate(scripts)]
     server = (
-        None if method.exchange == "none" else Server.simulation(study, draws.seed_for("server"))
+        None if not method.shared.exchanges else Server.simulation(study, draws.seed_for("server"))
     )
     points = np.zeros((study.agents, method.initial + study.rounds, space.dims))
     played = Played(points, {}, {}, [])
@@ -94,13 +94,13 @@ def separately(study: Study, problem: Problem, draws: Draws) -> Played:
 
 
 def at_once(
-    study: Study, problem: Problem, draws: Draws, monkeypatch: pytest.MonkeyPatch
+    study: FederatedStudy, problem: Problem, draws: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Outcome, dict[int, NDArray[np.float64]]]:
     """The simulator's run, and the vectors that its agents sent."""
     vectors: dict[int, NDArray[np.float64]] = {}
     real = aggregate
 
-    def listening(study: Study, number: int, sent: Any, source: Any) -> Any:
+    def listening(study: FederatedStudy, number: int, sent: Any, source: Any) -> Any:
         vectors[number] = np.array(sent)
         return real(study, number, sent, source)
 
@@ -115,7 +115,7 @@ def agree(
     rounds: int = ROUNDS,
     within: float = 1e-9,
 ) -> Outcome:
-    study = Study(problem.setting.space, method, AGENTS, rounds)
+    study = FederatedStudy(problem.setting.space, method, AGENTS, rounds)
     outcome, vectors = at_once(study, problem, DRAWS, monkeypatch)
     played = separately(study, problem, DRAWS)
     assert close(outcome.points[:, :INITIAL], played.points[:, :INITIAL])
@@ -151,7 +151,12 @@ def test_agents_and_a_server_do_what_the_simulator_does_on_the_synthetic_problem
 def test_they_agree_when_rounds_are_left_out_and_speaking_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    agree(small("fts-de", speaking=Speaking(every=2, last=3)), Synthetic(), monkeypatch, rounds=7)
+    agree(
+        small("fts-de", releases=ReleaseSchedule(every=2, last=3)),
+        Synthetic(),
+        monkeypatch,
+        rounds=7,
+    )
 
 
 @dataclass(frozen=True)
@@ -184,13 +189,13 @@ class WaveProblem:
     """Waves on a given space with a given belief."""
 
     space: Space
-    belief: Belief
+    surrogate: Surrogate
     kind: str = "smooth"
     name: str = "waves"
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.space, self.belief)
+        return Setting(self.space, self.surrogate)
 
     def draw(self, agents: int, random: np.random.Generator) -> Waves:
         return Waves(agents, self.kind)
@@ -199,8 +204,8 @@ class WaveProblem:
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
-FIXED = Belief(Kernel(0.3, 1.0, 0.01))
-RAW = Belief(Kernel(3.0, 1.0, 1e-4), standardise=False)
+FIXED = Surrogate(Kernel(0.3, 1.0, 0.01))
+RAW = Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False)
 
 
 @pytest.mark.parametrize("name", ["ts", "fts", "fts-de", "dp-fts-de", "control", "sottovoce"])
@@ -219,17 +224,17 @@ def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = small(name, features=24, lengthscale=0.3)
-    agree(method, WaveProblem(space, Belief(refit=2)), monkeypatch)
+    agree(method, WaveProblem(space, Surrogate(refit=2)), monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["ts", "sottovoce"])
-@pytest.mark.parametrize("belief", [FIXED, Belief(refit=2)], ids=["fixed", "fitted"])
+@pytest.mark.parametrize("belief", [FIXED, Surrogate(refit=2)], ids=["fixed", "fitted"])
 @pytest.mark.parametrize("space", [PLANE, LIST], ids=["plane", "list"])
 def test_they_agree_when_they_explore_more_widely(
-    space: Space, belief: Belief, name: str, monkeypatch: pytest.MonkeyPatch
+    space: Space, surrogate: Surrogate, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # p_t = 0, so that agents that learn search beside the common function, or follow it
-    method = small(name, features=24, lengthscale=0.3, own_belief=OwnBelief("constant", 0.0))
+    method = small(name, features=24, lengthscale=0.3, solo=SoloProbability("constant", 0.0))
     wide = replace(method, exploration=Exploration("theorem", norm=9.0))
     far = agree(wide, WaveProblem(space, belief), monkeypatch)
     near = agree(method, WaveProblem(space, belief), monkeypatch)
@@ -237,10 +242,10 @@ def test_they_agree_when_they_explore_more_widely(
 
 
 @pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
-@pytest.mark.parametrize("belief", [FIXED, Belief(refit=2), RAW], ids=["fixed", "fitted", "raw"])
+@pytest.mark.parametrize("belief", [FIXED, Surrogate(refit=2), RAW], ids=["fixed", "fitted", "raw"])
 @pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
 def test_they_agree_when_trials_fail(
-    space: Space, belief: Belief, name: str, monkeypatch: pytest.MonkeyPatch
+    space: Space, surrogate: Surrogate, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = small(name, features=24, lengthscale=0.3)
     # this raw belief is so far off that draws are sums of numbers a thousand times their size:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.device import DeviceStream, place_named
+from sottovoce.device import DeviceStream, device_named
 from sottovoce.errors import InvalidInput
 from sottovoce.federation.methods import METHODS, Method
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import Problem, Setting
@@ -31,7 +31,7 @@ torch.set_num_threads(1)  # the arrays are small: more threads only get in each 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
-FIXED, FITTED = Belief(Kernel(0.3, 1.0, 0.01)), Belief(refit=2)
+FIXED, FITTED = Surrogate(Kernel(0.3, 1.0, 0.01)), Surrogate(refit=2)
 
 
 @dataclass(frozen=True)
@@ -59,20 +59,20 @@ class WaveProblem:
     """Waves on a given space with a given belief."""
 
     space: Space
-    belief: Belief
+    surrogate: Surrogate
     hard: bool = False
     name: str = "waves"
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.space, self.belief)
+        return Setting(self.space, self.surrogate)
 
     def draw(self, agents: int, random: np.random.Generator) -> Waves:
         return Waves(agents, hard=self.hard)
 
 
 def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Outcome:
-    study = Study(problem.setting.space, replace(method, initial=4), agents, 5)
+    study = FederatedStudy(problem.setting.space, replace(method, initial=4), agents, 5)
     here = simulate(study, problem, Draws(3, 1, chunk=8))
     there = simulate(study, problem, Draws(3, 1, chunk=8), device=device, group=7)
     for name in ("points", "truth", "observed", "optimum"):
@@ -103,7 +103,7 @@ def test_a_device_does_what_numpy_does_on_the_synthetic_problem(name: str, devic
     ids=["list", "mixed", "mixed-fitted"],
 )
 def test_a_device_does_what_numpy_does_on_any_problem(
-    space: Space, belief: Belief, name: str, device: str
+    space: Space, surrogate: Surrogate, name: str, device: str
 ) -> None:
     method = replace(METHODS[name], features=24, lengthscale=0.3)
     agree(method, WaveProblem(space, belief), device, agents=9)
@@ -118,7 +118,7 @@ def test_a_device_does_what_numpy_does_on_any_problem(
 def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced(
     space: Space, name: str, device: str
 ) -> None:
-    problem = WaveProblem(space, Belief(Kernel(1.0, 1.0, 0.01), standardise=False), hard=True)
+    problem = WaveProblem(space, Surrogate(Kernel(1.0, 1.0, 0.01), standardise=False), hard=True)
     method = replace(METHODS[name], features=24, lengthscale=0.3)
     allowed = agree(method, problem, device)
     replaced = agree(replace(method, repeats="replace"), problem, device)
@@ -131,14 +131,14 @@ def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced
 def test_each_agents_fitted_kernel_works_on_a_device_too(name: str, device: str) -> None:
     # eigenvectors may differ by more than rounding, so other points of the same belief are drawn
     problem = WaveProblem(LIST, FITTED)
-    study = Study(LIST, replace(METHODS[name], initial=4), 5, 3)
+    study = FederatedStudy(LIST, replace(METHODS[name], initial=4), 5, 3)
     outcome = simulate(study, problem, Draws(0, 0), device=device)
     assert np.allclose(LIST.snap(outcome.points), outcome.points)
 
 
 def on_device(method: Method, device: str, run: int, **sizes: Any) -> Outcome:
     problem = Synthetic()
-    study = Study(problem.setting.space, method, 300, 6)
+    study = FederatedStudy(problem.setting.space, method, 300, 6)
     return simulate(study, problem, Draws(0, run, on_device=True), device=device, **sizes)
 
 
@@ -156,7 +156,7 @@ def test_a_devices_own_draws_repeat_and_do_not_depend_on_the_group(device: str) 
 def test_a_devices_own_draws_give_the_same_regret_on_average(device: str) -> None:
     # without noise in the sum, agents' own draws are all that is left to chance
     method = replace(METHODS["dp-fts-de"], mechanism=Mechanism(participation=1.0, noise=0.0))
-    study = Study(Synthetic().setting.space, method, 300, 6)
+    study = FederatedStudy(Synthetic().setting.space, method, 300, 6)
     for run in range(3):
         there = on_device(method, device, run)
         here = simulate(study, Synthetic(), Draws(0, run))
@@ -173,7 +173,7 @@ def test_a_devices_own_draws_do_for_problems_that_live_in_numpy(
     space: Space, name: str, device: str
 ) -> None:
     method = replace(METHODS[name], initial=4, features=24, lengthscale=0.3)
-    study, draws = Study(space, method, 6, 3), Draws(0, 0, on_device=True)
+    study, draws = FederatedStudy(space, method, 6, 3), Draws(0, 0, on_device=True)
     outcome = simulate(study, WaveProblem(space, FIXED), draws, device=device)
     assert np.allclose(space.snap(outcome.points), outcome.points)
     assert np.all(np.isfinite(outcome.observed))
@@ -181,7 +181,7 @@ def test_a_devices_own_draws_do_for_problems_that_live_in_numpy(
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_devices_stream_has_the_distributions_it_names(device: str) -> None:
-    place = place_named(device)
+    place = device_named(device)
     stream = DeviceStream(place, 7)
     normal = place.numpy(stream.standard_normal((40, 500)))
     uniform = place.numpy(stream.random((40, 500)))
@@ -198,4 +198,4 @@ def test_a_devices_stream_has_the_distributions_it_names(device: str) -> None:
 @pytest.mark.parametrize("name", ["nonsense", "cuda:99", "meta"])
 def test_a_device_that_is_not_there_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match=f"device must be one that PyTorch finds.*{name!r}"):
-        place_named(name)
+        device_named(name)

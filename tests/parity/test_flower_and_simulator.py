@@ -23,8 +23,8 @@ from optuna.trial import Trial
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.flower.diary import Diary
 from sottovoce.flower.site import Site
 from sottovoce.flower.studyfile import StudyFile, read_study
@@ -74,7 +74,7 @@ class WaveProblem:
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.space, Belief())
+        return Setting(self.space, Surrogate())
 
     def draw(self, agents: int, random: np.random.Generator) -> Waves:
         return Waves(agents)
@@ -132,8 +132,8 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
 ) -> None:
     mechanism = Mechanism(clip=5.0, participation=0.8, noise=0.3)
     small = replace(method, initial=INITIAL, features=16, lengthscale=0.3, mechanism=mechanism)
-    study = Study(space, small, AGENTS, ROUNDS)
-    file = StudyFile(study, 5.0, 1e-5, maximise=True)
+    study = FederatedStudy(space, small, AGENTS, ROUNDS)
+    file = StudyFile(study, 5.0, 1e-5, direction="maximize")
     heard = by_calls(file, tmp_path)
     outcome = simulate(study, WaveProblem(space), Draws(SEED, 0))
     assert heard.keys() == outcome.broadcasts.keys()
@@ -141,7 +141,7 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
         last = heard[number][-len(vectors) :]  # a broadcast may have earlier ones before it
         assert np.allclose(last, vectors, rtol=0.0, atol=1e-6), f"round {number}"
     for n in range(AGENTS):
-        with Diary(tmp_path / str(n), "journal", study, maximise=True) as diary:
+        with Diary(tmp_path / str(n), "journal", study, direction="maximize") as diary:
             points = [space.encode(told.params) for told in diary.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"
 
@@ -219,6 +219,6 @@ def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
         expected = outcome.broadcasts[entry.round]
         assert np.allclose(entry.release.vectors, expected, rtol=0.0, atol=1e-6)
     for n in range(AGENTS):
-        with Diary(folder / f"site-{n}", "sqlite", study, maximise=True) as diary:
+        with Diary(folder / f"site-{n}", "sqlite", study, direction="maximize") as diary:
             points = [study.space.encode(told.params) for told in diary.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"

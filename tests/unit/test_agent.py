@@ -23,10 +23,10 @@ from sottovoce.errors import (
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
-from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.schedule import SoloProbability, ReleaseSchedule
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -42,15 +42,15 @@ MIXED = Space(
 GRID = Space([Float("x", 0.0, 1.0, steps=40)])
 KERNEL = Kernel(0.2, 1.0, 0.01)
 SMALL: dict[str, Any] = {"initial": 3, "features": 20, "lengthscale": 0.2}
-FOLLOW, IGNORE = OwnBelief("constant", 0.0), OwnBelief("constant", 1.0)
+FOLLOW, IGNORE = SoloProbability("constant", 0.0), SoloProbability("constant", 1.0)
 
 
 def small(method: Method, **changes: Any) -> Method:
     return replace(method, **{**SMALL, **changes})
 
 
-def study(space: Space = GRID, method: Method = FTS_DE, agents: int = 4, **changes: Any) -> Study:
-    return Study(space, small(method, **changes), agents, 6)
+def study(space: Space = GRID, method: Method = FTS_DE, agents: int = 4, **changes: Any) -> FederatedStudy:
+    return FederatedStudy(space, small(method, **changes), agents, 6)
 
 
 def height(params: dict[str, Any]) -> float:
@@ -68,9 +68,9 @@ def told(agent: Agent, more: int = 0) -> Agent:
 
 
 def broadcast(
-    study: Study, round_number: int = 0, vectors: NDArray[np.float64] | None = None, seed: int = 0
+    study: FederatedStudy, round_number: int = 0, vectors: NDArray[np.float64] | None = None, seed: int = 0
 ) -> Broadcast:
-    count = study.agents if study.method.exchange == "peer" else study.method.regions
+    count = study.agents if study.not method.shared.summed else study.method.regions
     if vectors is None:
         vectors = np.random.default_rng(seed).standard_normal((count, study.method.features))
     return Broadcast(study.fingerprint, round_number, vectors, "00" * 32)
@@ -109,14 +109,14 @@ def test_initial_points_stay_in_the_region_where_an_integer_straddles_its_edge()
 
 @pytest.mark.parametrize("space", [PLANE, MIXED])
 def test_without_a_local_start_initial_points_lie_everywhere(space: Space) -> None:
-    federation = study(space, regions=4, local_start=False)
+    federation = study(space, regions=4, initial_design="uniform")
     agent = Agent(federation, 1, seed=0)
     points = [space.encode(agent.ask()) for _ in range(60)]
     assert {int(federation.regions.index(u)) for u in points} == {0, 1, 2, 3}
 
 
 def test_without_a_local_start_a_finite_space_is_begun_everywhere() -> None:
-    agent = Agent(study(GRID, local_start=False), 0, seed=0)
+    agent = Agent(study(GRID, initial_design="uniform"), 0, seed=0)
     found = {agent.ask()["x"] for _ in range(400)}
     assert len(found) == 40
 
@@ -137,14 +137,14 @@ def test_a_region_without_any_point_is_refused() -> None:
 def test_agents_ask_tell_speak_and_hear_for_some_rounds(
     space: Space, name: str, maximise: bool
 ) -> None:
-    federation = Study(space, small(METHODS[name]), 4, 3)
+    federation = FederatedStudy(space, small(METHODS[name]), 4, 3)
     agents = [
-        told(Agent(federation, n, maximise=maximise, belief=Belief(KERNEL), seed=n))
+        told(Agent(federation, n, maximise=maximise, surrogate=Surrogate(KERNEL), seed=n))
         for n in range(4)
     ]
     server = None if name == "ts" else Server.simulation(federation, seed=1)
     for t in range(3):
-        if server is not None and federation.method.speaking.speaks(t):
+        if server is not None and federation.method.releases.released(t):
             assert server.open_round() == t
             for agent in agents:
                 server.submit(agent.message(t))
@@ -165,7 +165,7 @@ def test_agents_ask_tell_speak_and_hear_for_some_rounds(
 
 
 def test_an_agent_finds_the_top_of_a_smooth_function_alone() -> None:
-    agent = Agent(Study(PLANE, small(TS), 1, 40), 0, seed=4)
+    agent = Agent(FederatedStudy(PLANE, small(TS), 1, 40), 0, seed=4)
     for _ in range(30):
         params = agent.ask()
         agent.tell(params, -((params["x"] - 0.3) ** 2) - (params["y"] - 0.8) ** 2)
@@ -173,7 +173,7 @@ def test_an_agent_finds_the_top_of_a_smooth_function_alone() -> None:
 
 
 def test_an_agent_that_minimises_finds_the_bottom() -> None:
-    agent = Agent(Study(PLANE, small(TS), 1, 40), 0, maximise=False, seed=4)
+    agent = Agent(FederatedStudy(PLANE, small(TS), 1, 40), 0, direction="minimize", seed=4)
     for _ in range(30):
         params = agent.ask()
         agent.tell(params, 7 + (params["x"] - 0.3) ** 2 + (params["y"] - 0.8) ** 2)
@@ -184,7 +184,7 @@ def test_an_agent_that_minimises_finds_the_bottom() -> None:
 
 
 def test_with_no_trust_in_itself_a_finite_query_is_the_best_of_the_broadcast() -> None:
-    federation = study(GRID, own_belief=FOLLOW, regions=2)
+    federation = study(GRID, solo=FOLLOW, regions=2)
     agent = told(Agent(federation, 0, seed=0))
     points = GRID.points()
     for seed in range(6):
@@ -196,7 +196,7 @@ def test_with_no_trust_in_itself_a_finite_query_is_the_best_of_the_broadcast() -
 
 
 def test_with_no_trust_in_itself_a_query_is_the_top_of_the_broadcast_function() -> None:
-    federation = study(PLANE, own_belief=FOLLOW, regions=4)
+    federation = study(PLANE, solo=FOLLOW, regions=4)
     agent = told(Agent(federation, 0, seed=0))
     axis = np.linspace(0, 1, 201)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -212,9 +212,9 @@ def test_with_no_trust_in_itself_a_query_is_the_top_of_the_broadcast_function() 
 
 @pytest.mark.parametrize("space", [PLANE, GRID])
 def test_with_full_trust_in_itself_an_agent_never_uses_the_broadcast(space: Space) -> None:
-    federation = study(space, own_belief=IGNORE)
-    hearing = told(Agent(federation, 0, belief=Belief(KERNEL), seed=3))
-    deaf = told(Agent(federation, 0, belief=Belief(KERNEL), seed=3))
+    federation = study(space, solo=IGNORE)
+    hearing = told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=3))
+    deaf = told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=3))
     for t in range(4):
         hearing.receive(broadcast(federation, t, seed=t))
         told_same = [agent.ask() for agent in (hearing, deaf)]
@@ -225,9 +225,9 @@ def test_with_full_trust_in_itself_an_agent_never_uses_the_broadcast(space: Spac
 
 def test_the_chance_to_follow_is_that_of_the_query() -> None:
     # 1 − 1/√t: surely at the first query, half the time at the fourth
-    federation = study(GRID, own_belief=OwnBelief("root"))
+    federation = study(GRID, solo=SoloProbability("root"))
     heard = broadcast(federation)
-    agent = told(Agent(federation, 0, belief=Belief(KERNEL), seed=1))
+    agent = told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=1))
     agent.receive(heard)
     top = agent.ask()
     assert all(agent.ask() == top for _ in range(30))
@@ -238,11 +238,11 @@ def test_the_chance_to_follow_is_that_of_the_query() -> None:
 
 
 def test_after_the_last_spoken_round_an_agent_goes_alone() -> None:
-    federation = study(GRID, own_belief=FOLLOW, speaking=Speaking(last=1))
+    federation = study(GRID, solo=FOLLOW, releases=ReleaseSchedule(last=1))
     values = [(GRID.decode(GRID.points()[k]), float(k % 7)) for k in (1, 8, 15, 22, 30)]
 
     def pair(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        hearing, deaf = (Agent(federation, 0, belief=Belief(KERNEL), seed=9) for _ in range(2))
+        hearing, deaf = (Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=9) for _ in range(2))
         for agent in (hearing, deaf):
             for params, value in values[:count]:
                 agent.tell(params, value)
@@ -255,7 +255,7 @@ def test_after_the_last_spoken_round_an_agent_goes_alone() -> None:
 
 
 def test_between_two_spoken_rounds_an_agent_keeps_the_last_broadcast() -> None:
-    federation = study(GRID, own_belief=FOLLOW, speaking=Speaking(every=3))
+    federation = study(GRID, solo=FOLLOW, releases=ReleaseSchedule(every=3))
     agent = told(Agent(federation, 0, seed=0))
     agent.receive(broadcast(federation))
     first = agent.ask()
@@ -265,7 +265,7 @@ def test_between_two_spoken_rounds_an_agent_keeps_the_last_broadcast() -> None:
 
 
 def test_an_agent_of_fts_follows_every_other_and_never_itself() -> None:
-    federation = study(GRID, FTS, agents=5, own_belief=FOLLOW)
+    federation = study(GRID, FTS, agents=5, solo=FOLLOW)
     points = GRID.points()[[2, 11, 20, 29, 37]]
     heard = broadcast(federation, vectors=10 * federation.features(points))
     for index in range(5):
@@ -285,17 +285,17 @@ def test_standardised_and_raw_values_change_the_message_accordingly() -> None:
     raw = np.asarray([3.0, 8.0, 4.0, 4.5])
     scaled = (raw - raw.mean()) / raw.std()
 
-    def said(values: NDArray[np.float64], belief: Belief, maximise: bool = True) -> Any:
-        agent = Agent(federation, 1, maximise=maximise, belief=belief, seed=5)
+    def said(values: NDArray[np.float64], surrogate: Surrogate, maximise: bool = True) -> Any:
+        agent = Agent(federation, 1, maximise=maximise, surrogate=belief, seed=5)
         for k, value in zip((3, 9, 22, 35), values, strict=True):
             agent.tell(GRID.decode(GRID.points()[k]), float(value))
         return agent.message().vector
 
-    as_they_come, standardising = Belief(KERNEL, standardise=False), Belief(KERNEL)
+    as_they_come, standardising = Surrogate(KERNEL, standardise=False), Surrogate(KERNEL)
     assert np.allclose(said(raw, standardising), said(scaled, as_they_come), rtol=0, atol=1e-12)
     assert not np.allclose(said(raw, as_they_come), said(raw, standardising))
-    assert np.allclose(said(-raw, as_they_come, maximise=False), said(raw, as_they_come))
-    assert np.allclose(said(-raw, standardising, maximise=False), said(raw, standardising))
+    assert np.allclose(said(-raw, as_they_come, direction="minimize"), said(raw, as_they_come))
+    assert np.allclose(said(-raw, standardising, direction="minimize"), said(raw, standardising))
 
 
 def test_a_message_is_a_draw_from_the_posterior_over_its_own_history() -> None:
@@ -303,7 +303,7 @@ def test_a_message_is_a_draw_from_the_posterior_over_its_own_history() -> None:
     values, chosen = np.asarray([2.0, -1.0, 0.5, 1.0]), [3, 9, 22, 35]
     said = []
     for seed in range(1500):
-        agent = Agent(federation, 0, belief=Belief(KERNEL, standardise=False), seed=seed)
+        agent = Agent(federation, 0, surrogate=Surrogate(KERNEL, standardise=False), seed=seed)
         for k, value in zip(chosen, values, strict=True):
             agent.tell(GRID.decode(GRID.points()[k]), float(value))
         said.append(agent.message().vector)
@@ -353,7 +353,7 @@ def test_an_agent_that_missed_rounds_can_speak_in_a_later_one() -> None:
 
 def test_the_same_seed_repeats_and_another_does_not() -> None:
     def run(seed: int | None) -> tuple[list[dict[str, Any]], bytes]:
-        agent = Agent(study(PLANE), 2, belief=Belief(KERNEL), seed=seed)
+        agent = Agent(study(PLANE), 2, surrogate=Surrogate(KERNEL), seed=seed)
         asked = []
         for _ in range(5):
             asked.append(agent.ask())
@@ -423,7 +423,7 @@ def test_any_real_number_is_a_value(value: Any) -> None:
 @pytest.mark.parametrize("penalty", [1e200, 1.7e308])
 def test_an_enormous_value_is_refused_or_survived(penalty: float) -> None:
     # a very large penalty for a failed trial is common; it must not turn messages into NaN
-    agent = told(Agent(study(), 0, belief=Belief(KERNEL), seed=0), more=1)
+    agent = told(Agent(study(), 0, surrogate=Surrogate(KERNEL), seed=0), more=1)
     try:
         for sign in (1, -1, -1):
             agent.tell(agent.ask(), sign * penalty)
@@ -495,13 +495,13 @@ def test_a_failed_trial_out_of_the_space_is_refused(tmp_path: Path) -> None:
     refused(agent, tmp_path, SpaceError, lambda: agent.tell({"x": 2.0}, None))
 
 
-@pytest.mark.parametrize("belief", [Belief(KERNEL), Belief(), Belief(standardise=False)])
+@pytest.mark.parametrize("belief", [Surrogate(KERNEL), Surrogate(), Surrogate(standardise=False)])
 @pytest.mark.parametrize("space", [PLANE, GRID, MIXED], ids=["plane", "grid", "mixed"])
 def test_an_agent_whose_trials_all_failed_draws_from_its_prior(
-    space: Space, belief: Belief
+    space: Space, surrogate: Surrogate
 ) -> None:
     federation = study(space)
-    agent = Agent(federation, 0, belief=belief, seed=0)
+    agent = Agent(federation, 0, surrogate=belief, seed=0)
     for number in range(5):
         for _ in range(3 if number == 0 else 1):
             agent.tell(agent.ask(), None)
@@ -549,9 +549,9 @@ def test_an_agent_saved_with_failed_trials_goes_on_as_if_never_stopped(tmp_path:
 @pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
 def test_an_agent_tries_a_point_again_only_if_it_may(space: Space, repeats: str) -> None:
     # an objective whose slope towards a corner is far steeper than what the agent doubts
-    belief = Belief(Kernel(3.0, 1.0, 1e-4), standardise=False)
-    federation = Study(space, small(TS, repeats=repeats), 1, 6)
-    agent = Agent(federation, 0, belief=belief, seed=0)
+    belief = Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False)
+    federation = FederatedStudy(space, small(TS, repeats=repeats), 1, 6)
+    agent = Agent(federation, 0, surrogate=belief, seed=0)
     seen = []
     for _ in range(12):
         params = agent.ask()
@@ -562,7 +562,7 @@ def test_an_agent_tries_a_point_again_only_if_it_may(space: Space, repeats: str)
 
 def test_every_point_of_a_finite_space_is_tried_before_any_is_tried_again() -> None:
     space = Space([Integer("n", 1, 9)])
-    agent = Agent(Study(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
+    agent = Agent(FederatedStudy(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
     seen = []
     for _ in range(12):
         seen.append(agent.ask()["n"])
@@ -572,7 +572,7 @@ def test_every_point_of_a_finite_space_is_tried_before_any_is_tried_again() -> N
 
 def test_a_point_that_failed_is_not_tried_again_either() -> None:
     space = Space([Integer("n", 1, 9)])
-    agent = Agent(Study(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
+    agent = Agent(FederatedStudy(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
     for _ in range(9):
         agent.tell(agent.ask(), None)
     assert len({float(point[0]) for point in agent._points}) == 9
@@ -644,11 +644,11 @@ def test_another_studys_broadcast_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("refit", [0, -1])
 def test_a_belief_is_refitted_after_at_least_one_value(refit: int) -> None:
     with pytest.raises(InvalidInput, match="refit must be at least 1"):
-        Belief(refit=refit)
+        Surrogate(refit=refit)
 
 
 def test_a_fitted_kernel_is_refitted_when_enough_values_have_come() -> None:
-    agent = told(Agent(study(PLANE, TS), 0, belief=Belief(refit=3), seed=0))
+    agent = told(Agent(study(PLANE, TS), 0, surrogate=Surrogate(refit=3), seed=0))
     assert agent._kernel is None
     kernels: list[Kernel | None] = []
     for _ in range(7):
@@ -676,14 +676,14 @@ def goes_on(agent: Agent, rounds: int = 3) -> list[Any]:
     return [*did, agent.best]
 
 
-@pytest.mark.parametrize("belief", [Belief(KERNEL), Belief(refit=2), Belief(standardise=False)])
+@pytest.mark.parametrize("belief", [Surrogate(KERNEL), Surrogate(refit=2), Surrogate(standardise=False)])
 @pytest.mark.parametrize("space", [MIXED, GRID], ids=["mixed", "grid"])
 @pytest.mark.parametrize("moment", ["new", "started", "told", "asked", "said", "heard"])
 def test_a_saved_agent_goes_on_as_if_never_stopped(
-    space: Space, belief: Belief, moment: str, tmp_path: Path
+    space: Space, surrogate: Surrogate, moment: str, tmp_path: Path
 ) -> None:
-    federation = study(space, own_belief=OwnBelief("constant", 0.5))
-    agent = Agent(federation, 1, maximise=False, belief=belief, seed=8)
+    federation = study(space, solo=SoloProbability("constant", 0.5))
+    agent = Agent(federation, 1, direction="minimize", surrogate=belief, seed=8)
     if moment == "started":
         agent.tell(agent.ask(), 0.5)
     elif moment != "new":
@@ -727,7 +727,7 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    agent = told(Agent(study(), 0, belief=Belief(KERNEL), seed=0))
+    agent = told(Agent(study(), 0, surrogate=Surrogate(KERNEL), seed=0))
     agent.message()
     agent.receive(broadcast(agent.study))
     agent.save(tmp_path / "agent.json")
@@ -802,7 +802,7 @@ def test_a_remembered_message_of_another_study_is_refused(key: str, saved: Path)
         study(PLANE),
     ],
 )
-def test_another_studys_agent_is_refused(other: Study, saved: Path) -> None:
+def test_another_studys_agent_is_refused(other: FederatedStudy, saved: Path) -> None:
     with pytest.raises(StudyMismatch, match="belongs to another study"):
         Agent.load(saved, other)
 
@@ -818,7 +818,7 @@ def test_another_broadcast_for_the_same_round_is_refused_as_a_second_release() -
 
 def test_an_agent_saved_with_another_belief_is_refused(tmp_path: Path) -> None:
     federation = study(GRID)
-    told(Agent(federation, 0, belief=Belief(KERNEL), seed=0)).save(tmp_path / "agent.json")
+    told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=0)).save(tmp_path / "agent.json")
     with pytest.raises(StorageError, match="another belief"):
         Agent.load(tmp_path / "agent.json", federation)
-    assert Agent.load(tmp_path / "agent.json", federation, Belief(KERNEL)).observations > 0
+    assert Agent.load(tmp_path / "agent.json", federation, Surrogate(KERNEL)).observations > 0

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sottovoce.acquisition.moves import History, PathDraws
 
 from sottovoce.acquisition import joint as beside
-from sottovoce.acquisition.moves import History, PathDraws
 from sottovoce.gp.features import shared_features
 from sottovoce.gp.kernel import Kernel, covariance
 from sottovoce.gp.posterior import exact_features
-from sottovoce.gp.shared import LOUDER
+from sottovoce.gp.shared import RESIDUAL_GAIN
 from sottovoce.space import Float, Integer, Space
 
 Floats = NDArray[Any]
@@ -80,7 +80,7 @@ def test_news_are_the_mean_of_what_is_missing_given_all_its_values() -> None:
         y = (raw[n] - start.mean()) / start.std() - heard[n]
         seen_of = rows[n] @ rows[n].T + 1.0 + lam * np.eye(T)  # δ, a level, and noise
         wanted = rows[n].T @ np.linalg.solve(seen_of, y)
-        np.testing.assert_allclose(found[n], LOUDER * wanted, atol=1e-10)
+        np.testing.assert_allclose(found[n], RESIDUAL_GAIN * wanted, atol=1e-10)
 
 
 def test_who_finds_what_all_know_already_has_next_to_no_news() -> None:

@@ -275,7 +275,7 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "seed": 3,
         "lengthscale": 0.05,
         "weights": "non-adaptive",
-        "own_belief": "inverse",
+        "solo": "inverse",
         "local_start": False,
         "settings": "synthetic",
         "repeats": "replace",

@@ -19,7 +19,7 @@ from sottovoce.errors import LedgerError
 from sottovoce.federation.messages import Message
 from sottovoce.federation.methods import DP_FTS, FTS_SERVER
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator import Coordinator
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Reply
@@ -32,13 +32,13 @@ from sottovoce.space import Float, Space
 AGENTS, FEATURES = 3, 40
 MECHANISM = Mechanism(clip=5.0, participation=1.0, noise=2.0)
 METHOD = replace(DP_FTS, features=FEATURES, mechanism=MECHANISM)
-STUDY = Study(Space([Float("x", 0.0, 1.0)]), METHOD, AGENTS, 2, 4)
+STUDY = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHOD, AGENTS, 2, 4)
 BUDGET = Budget(9.0, 1e-3)
 SITES = {90 + agent: agent for agent in range(AGENTS)}  # node -> agent
 
 
 def begun(folder: Path) -> Coordinator:
-    file = StudyFile(STUDY, BUDGET.epsilon, BUDGET.delta, maximise=False)
+    file = StudyFile(STUDY, BUDGET.epsilon, BUDGET.delta, direction="minimize")
     server = Server(STUDY, folder / "ledger.db", BUDGET)
     return Coordinator(file, server, SITES, folder / "journal.jsonl")
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.problems import cnn
 from sottovoce.problems.cnn import Images, train_and_score
 
 torch = pytest.importorskip("torch")
-HERE = place_named(None)
+HERE = device_named(None)
 GOOD = (0.005, 1e-3, 1e-4)
 
 
@@ -135,7 +135,7 @@ def test_the_same_call_gives_the_same_scores_on_both_names_of_the_cpu() -> None:
     images, agents, settings = drawn([20, 30], noise=1.5), np.array([0, 1]), np.array([GOOD] * 2)
     scores = train_and_score(images, agents, settings, HERE)
     np.testing.assert_array_equal(scores, train_and_score(images, agents, settings, HERE))
-    on_torch = train_and_score(images, agents, settings, place_named("cpu"))
+    on_torch = train_and_score(images, agents, settings, device_named("cpu"))
     np.testing.assert_array_equal(scores, on_torch)
 
 

@@ -17,7 +17,7 @@ from sottovoce.experiments import (
 )
 from sottovoce.experiments.planning import planned
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
-from sottovoce.federation.schedule import Speaking
+from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
@@ -56,8 +56,8 @@ def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_can_be_configured_by_name(name: str) -> None:
     method, setting = METHODS[name], problem_named("synthetic").setting
-    if method.hears == "learn":
-        method = planned(method, setting.space.dims, setting.belief.kernel)
+    if method.shared_model == "pooled":
+        method = planned(method, setting.space.dims, setting.surrogate.kernel)
     assert RunConfig(method=name).resolved_method() == method
 
 
@@ -86,7 +86,7 @@ def test_an_epsilon_sets_the_least_noise_that_keeps_within_it(
     mechanism = study.method.mechanism
     assert mechanism is not None
     less = replace(mechanism, noise=0.999 * mechanism.noise)
-    events = [less.event(60, "test")] * study.method.speaking.count(5)
+    events = [less.event(60, "test")] * study.method.releases.count(5)
     assert spent_by(events, config.resolved_delta(), "pld") > epsilon
     unchanged = everybody.resolved_method().mechanism
     assert unchanged is not None
@@ -125,7 +125,7 @@ def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
         ({"hears": "learn"}, "to learn, agents must say sums"),
         ({"dealt": "yes"}, "dealt must be true or false, got dealt='yes'"),
         ({"dealt": 1}, "dealt must be true or false"),
-        ({"wary": "no"}, "wary must be true or false, got wary='no'"),
+        ({"wary": "no"}, "wary must be true or false, got trust_gate='no'"),
         ({"basis": "sobol"}, "basis must be one of"),
         ({"last": -1}, "the last round must be at least 0"),
         ({"last": 1.5}, "last must be a whole number"),
@@ -141,15 +141,36 @@ def test_wrong_values_of_what_goes_beyond_the_paper_are_refused(
 
 
 def test_what_agents_say_and_hear_reaches_the_method() -> None:
-    changed = RunConfig(says="mean", dealt=True, basis="spread", last=4).resolved_method()
-    wanted = replace(DP_FTS_DE, says="mean", dealt=True, basis="spread", speaking=Speaking(last=4))
+    changed = RunConfig(
+        message="posterior-mean", initial_design="public", basis="quasirandom", last=4
+    ).resolved_method()
+    wanted = replace(
+        DP_FTS_DE,
+        message="posterior-mean",
+        initial_design="public",
+        basis="quasirandom",
+        releases=ReleaseSchedule(last=4),
+    )
     assert changed == wanted
-    learns = RunConfig(method="fts-server", says="sums", hears="learn", dealt=True, last=0)
-    assert learns.resolved_method().hears == "learn"
-    follows = RunConfig(method="sottovoce", says="draw", hears="follow", dealt=False)
+    learns = RunConfig(
+        method="fts-server",
+        message="residual",
+        shared_model="pooled",
+        acquisition="joint-thompson",
+        initial_design="public",
+        last=0,
+    )
+    assert learns.resolved_method().shared_model == "pooled"
+    follows = RunConfig(
+        method="sottovoce",
+        message="posterior-draw",
+        shared_model="broadcast",
+        acquisition="thompson",
+        initial_design="uniform",
+    )
     method = follows.resolved_method()
     assert (method.says, method.hears, method.dealt) == ("draw", "follow", False)
-    assert not RunConfig(method="sottovoce", wary=False).resolved_method().wary
+    assert not RunConfig(method="sottovoce", trust_gate=False).resolved_method().trust_gate
 
 
 def test_few_rounds_that_speak_need_less_noise_for_the_same_epsilon() -> None:

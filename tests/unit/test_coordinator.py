@@ -22,7 +22,7 @@ from sottovoce.errors import (
 )
 from sottovoce.federation.methods import DP_FTS
 from sottovoce.federation.server import Server, planned_event
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator import GRACE, Coordinator, alone
 from sottovoce.flower.journal import Journal, read_journal
 from sottovoce.flower.sitesfile import read_sites
@@ -38,9 +38,9 @@ AGENTS, FEATURES, ROUNDS = 3, 4, 2
 METHOD = replace(
     DP_FTS, features=FEATURES, initial=2, mechanism=Mechanism(clip=5.0, participation=0.5)
 )
-STUDY = Study(Space([Float("x", 0.0, 1.0)]), METHOD, AGENTS, ROUNDS)
+STUDY = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHOD, AGENTS, ROUNDS)
 PLENTY = Budget(1000.0, 1e-5, "moments")
-FILE = StudyFile(STUDY, PLENTY.epsilon, PLENTY.delta, maximise=False, trial_limit=7.0)
+FILE = StudyFile(STUDY, PLENTY.epsilon, PLENTY.delta, direction="minimize", trial_limit=7.0)
 SITES = {900 + agent: agent for agent in range(AGENTS)}  # node -> agent
 STRANGER = 77
 

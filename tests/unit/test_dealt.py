@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
-from sottovoce.federation.study import Study
-from sottovoce.gp.quasirandom import spread_points
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.gp.quasirandom import quasirandom_points
 from sottovoce.space import Category, Float, Integer, Space
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 GRID = Space([Float("x", 0.0, 1.0, steps=40)])
-STUDY = Study(PLANE, SOTTOVOCE, agents=30, rounds=4)
+STUDY = FederatedStudy(PLANE, SOTTOVOCE, agents=30, rounds=4)
 
 
 @pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
 def test_every_agent_is_dealt_points_of_the_space(space: Space) -> None:
     study = replace(STUDY, space=space)
-    assert study.dealt.shape == (30, 10, space.dims)
-    np.testing.assert_array_equal(space.snap(study.dealt), study.dealt)
+    assert study.public_design.shape == (30, 10, space.dims)
+    np.testing.assert_array_equal(space.snap(study.public_design), study.public_design)
 
 
 def test_no_two_agents_are_dealt_the_same_point_of_a_continuous_space() -> None:
@@ -29,14 +29,14 @@ def test_no_two_agents_are_dealt_the_same_point_of_a_continuous_space() -> None:
 
 
 def test_an_agents_points_are_a_run_of_the_design_hence_even() -> None:
-    points = spread_points(b"sottovoce/design/v1/0/300/2", 300, 2)
+    points = quasirandom_points(b"sottovoce/design/v1/0/300/2", 300, 2)
     np.testing.assert_array_equal(STUDY.dealt[3], points[30:40])
     halves = np.sum(STUDY.dealt < 0.5, axis=1)  # of ten points, how many on the left
     assert np.all((halves >= 3) & (halves <= 7))
 
 
 def test_whoever_knows_the_study_knows_the_design() -> None:
-    again = Study(Space(list(PLANE.parameters)), replace(SOTTOVOCE), 30, 4, 0)
+    again = FederatedStudy(Space(list(PLANE.parameters)), replace(SOTTOVOCE), 30, 4, 0)
     np.testing.assert_array_equal(again.dealt, STUDY.dealt)
     assert again.fingerprint == STUDY.fingerprint
 
@@ -49,8 +49,10 @@ def test_another_seed_deals_other_points_and_is_another_study() -> None:
 
 def test_whether_points_are_dealt_is_in_the_fingerprint() -> None:
     for dealt in (True, False):
-        study = Study(PLANE, replace(DP_FTS_DE, dealt=dealt), 30, 4)
-        assert (study.fingerprint == Study(PLANE, DP_FTS_DE, 30, 4).fingerprint) == (not dealt)
+        study = FederatedStudy(PLANE, replace(DP_FTS_DE, dealt=dealt), 30, 4)
+        assert (study.fingerprint == FederatedStudy(PLANE, DP_FTS_DE, 30, 4).fingerprint) == (
+            not dealt
+        )
 
 
 def test_the_noise_of_a_release_is_the_multiplier_times_the_clip_over_the_agents() -> None:

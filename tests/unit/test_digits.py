@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 import pytest
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import DIGITS, Found, find
@@ -104,7 +104,7 @@ def test_federated_digits_are_turned_to_ink_one_and_keep_their_split(
 
 def test_scores_are_those_of_the_networks(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="networks need PyTorch")
-    trainer = DigitsTrainer(read_images(as_npz(tmp_path)), place_named(None), "made up")
+    trainer = DigitsTrainer(read_images(as_npz(tmp_path)), device_named(None), "made up")
     agents, points = np.asarray([4, 49, 4]), np.asarray([[0.5, 0, 0], [0.5, 0, 0], [0, 0, 0.0]])
     scores = trainer.scores(agents, points)
     assert scores[:2].tolist() == [1.0, 1.0]  # such ink is easy to read
@@ -113,7 +113,7 @@ def test_scores_are_those_of_the_networks(tmp_path: Path) -> None:
 
 
 def test_impossible_trials_are_refused(tmp_path: Path) -> None:
-    trainer = DigitsTrainer(read_images(as_npz(tmp_path)), place_named(None), "made up")
+    trainer = DigitsTrainer(read_images(as_npz(tmp_path)), device_named(None), "made up")
     with pytest.raises(InvalidInput, match="agents must be from 0 to 49, got"):
         trainer.scores(np.asarray([50]), np.zeros((1, 3)))
 
@@ -176,7 +176,7 @@ def test_without_h5py_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Mon
 
 @real_data
 def test_the_real_digits_are_50_writers_with_every_class() -> None:
-    trainer = Digits().trainer(place_named(None))
+    trainer = Digits().trainer(device_named(None))
     assert trainer.agents == 50
     for train, valid in zip(trainer.images.train_y, trainer.images.valid_y, strict=True):
         assert len(np.unique(train)) == len(np.unique(valid)) == 10

@@ -63,9 +63,9 @@ def test_every_figure_of_the_synthetic_section_is_known_and_of_the_papers_scale(
 def test_every_private_figure_carries_ts_and_the_noise_only_control() -> None:
     for figure in known_figures().values():
         methods = [method_named(curve.config.method) for curve in figure.curves]
-        if any(method.private and not method.control for method in methods) and not figure.vary:
+        if any(method.private and not method.noise_only for method in methods) and not figure.vary:
             assert any(method.name == "ts" for method in methods), figure.name
-            assert any(method.control for method in methods), figure.name
+            assert any(method.noise_only for method in methods), figure.name
 
 
 FILES = resources.files("sottovoce.experiments") / "figures"
@@ -94,7 +94,7 @@ def test_each_figure_beyond_the_paper_has_ts_and_a_control_with_the_same_noise(n
     for control in controls:
         assert control.control
         assert control.name == "sottovoce-control"
-        twin = replace(control, name="sottovoce", control=False)
+        twin = replace(control, name="sottovoce", noise_only=False)
         assert twin in [method for _, method in found]
 
 
@@ -218,7 +218,7 @@ def test_every_real_figure_has_the_papers_settings() -> None:
             method, study = curve.config.resolved_method(), curve.config.study()
             assert study.rounds == 60
             assert (method.features, method.lengthscale, method.initial) == (100, 0.01, 10)
-            assert method.own_belief(2) == 0.5
+            assert method.solo(2) == 0.5
             assert curve.config.runs == 10
 
 

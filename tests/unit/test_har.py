@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.device import Place, place_named
+from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import HAR, Found, find
@@ -20,7 +20,7 @@ real_data = pytest.mark.skipif(
     not (Path(os.environ.get("SOTTOVOCE_DATA", "/nowhere")) / "har").is_dir(),
     reason="SOTTOVOCE_DATA does not lead to the activities",
 )
-NUMPY = place_named(None)
+NUMPY = device_named(None)
 
 
 def halves(n: int = 150, features: int = 7, seed: int = 0) -> Halves:
@@ -31,7 +31,7 @@ def halves(n: int = 150, features: int = 7, seed: int = 0) -> Halves:
     return Halves(x[:n], y[:n], x[n:], y[n:])
 
 
-def trainer(*given: Halves, place: Place = NUMPY) -> HarTrainer:
+def trainer(*given: Halves, place: Device = NUMPY) -> HarTrainer:
     made = tuple(prepared(each, number, place) for number, each in enumerate(given, start=1))
     return HarTrainer(made, place, "made up")
 
@@ -115,7 +115,7 @@ def test_pytorch_gives_the_same_scores() -> None:
     pytest.importorskip("torch", reason="PyTorch is not here")
     points = np.random.default_rng(4).random((20, 3)) * [1, 0.05, 0.3]
     here = trainer(halves()).scores(np.zeros(20, int), points)
-    there = trainer(halves(), place=place_named("cpu")).scores(np.zeros(20, int), points)
+    there = trainer(halves(), place=device_named("cpu")).scores(np.zeros(20, int), points)
     assert np.allclose(here, there, atol=0.01)
 
 

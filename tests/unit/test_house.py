@@ -75,8 +75,8 @@ def test_every_module_has_its_place_in_the_order() -> None:
 
 def test_the_public_names_are_these() -> None:
     assert " ".join(sorted(sottovoce.__all__)) == (
-        "Agent Belief Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
-        "FTS_SERVER Float Integer Kernel METHODS Mechanism Message Method OwnBelief SOTTOVOCE "
+        "Agent Surrogate Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
+        "FTS_SERVER Float Integer Kernel METHODS Mechanism Message Method SoloProbability SOTTOVOCE "
         "Server SottovoceError Space Speaking Study TS Weights __version__ epsilon every_epsilon "
         "for_real_world noise_for paper_delta"
     )

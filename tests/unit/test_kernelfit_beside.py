@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.gp.fit import _likelihood, _squares, fit, fit_beside
+from sottovoce.gp.fit import _likelihood, _squares, fit, fit_joint
 from sottovoce.gp.kernel import Kernel, covariance
 
 Floats = NDArray[Any]
@@ -75,7 +75,7 @@ def test_the_gradient_beside_a_common_function_is_the_slope() -> None:
 def test_a_common_function_that_is_the_truth_is_trusted_and_leaves_little_of_its_own(
     t: int,
 ) -> None:
-    kernel = fit_beside(*data(4, 12, t, related=True))
+    kernel = fit_joint(*data(4, 12, t, related=True))
     assert np.all(np.asarray(kernel.trust) > 1.0)
     assert np.median(kernel.variance) < 0.05
     assert np.all(np.asarray(kernel.variance) < 0.3)
@@ -83,7 +83,7 @@ def test_a_common_function_that_is_the_truth_is_trusted_and_leaves_little_of_its
 
 @pytest.mark.parametrize("t", [10, 20])
 def test_a_common_function_that_tells_nothing_is_hardly_trusted(t: int) -> None:
-    kernel = fit_beside(*data(5, 12, t, related=False))
+    kernel = fit_joint(*data(5, 12, t, related=False))
     assert np.median(kernel.trust) < 0.01
     assert np.mean(np.asarray(kernel.trust) < 0.01) >= 0.75
     assert np.median(kernel.variance) > 0.5
@@ -91,9 +91,9 @@ def test_a_common_function_that_tells_nothing_is_hardly_trusted(t: int) -> None:
 
 def test_a_common_function_may_count_backwards() -> None:
     points, y, mask, common = data(6, 4, 15, related=True)
-    for with_sign in (fit_beside(points, y, mask, -common), fit_beside(points, -y, mask, common)):
+    for with_sign in (fit_joint(points, y, mask, -common), fit_joint(points, -y, mask, common)):
         np.testing.assert_allclose(
-            with_sign.trust, fit_beside(points, y, mask, common).trust, rtol=1e-6
+            with_sign.trust, fit_joint(points, y, mask, common).trust, rtol=1e-6
         )
 
 
@@ -102,7 +102,7 @@ def test_of_a_known_kernel_the_length_scale_and_the_noise_are_kept(related: bool
     b = 6
     noise = np.linspace(0.01, 0.05, b)
     known = Kernel(np.full(b, 0.2), np.full(b, 1.3), noise)
-    kernel = fit_beside(*data(7, b, 12, related), None, known)
+    kernel = fit_joint(*data(7, b, 12, related), None, known)
     np.testing.assert_allclose(kernel.lengthscale, 0.2, rtol=1e-12)
     np.testing.assert_allclose(kernel.noise, noise, rtol=1e-12)
     assert np.all(np.asarray(kernel.variance) <= 1.3 * (1 + 1e-9))
@@ -112,8 +112,8 @@ def test_of_a_known_kernel_the_length_scale_and_the_noise_are_kept(related: bool
 
 def test_known_numbers_serve_the_whole_batch() -> None:
     some = data(8, 3, 10, related=True)
-    numbers = fit_beside(*some, None, Kernel(0.2, 1.0, 0.01))
-    arrays = fit_beside(*some, None, Kernel(np.full(3, 0.2), np.ones(3), np.full(3, 0.01)))
+    numbers = fit_joint(*some, None, Kernel(0.2, 1.0, 0.01))
+    arrays = fit_joint(*some, None, Kernel(np.full(3, 0.2), np.ones(3), np.full(3, 0.01)))
     for one, two in zip(numbers.parts, arrays.parts, strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -122,7 +122,7 @@ def test_a_known_noise_far_below_the_values_does_not_break_the_fit() -> None:
     # as when values are far larger than the known kernel thought
     points, y, mask, common = data(9, 2, 20, related=False)
     points[:, 10:] = points[:, :10]  # and points come twice
-    kernel = fit_beside(points, y, mask, common, None, Kernel(3.0, 1e-18, 1e-20))
+    kernel = fit_joint(points, y, mask, common, None, Kernel(3.0, 1e-18, 1e-20))
     assert all(np.all(np.isfinite(part)) for part in kernel.parts)
     assert np.all(np.asarray(kernel.noise) >= 0.9e-6)
 
@@ -134,7 +134,7 @@ def test_a_known_noise_far_below_the_values_does_not_break_the_fit() -> None:
 )
 def test_the_fit_is_never_less_likely_than_its_start(start: Kernel, related: bool) -> None:
     some = data(10, 5, 12, related)
-    kernel = fit_beside(*some, start)
+    kernel = fit_joint(*some, start)
     batch = Kernel(*(np.full(5, part) for part in start.parts))
     for b in range(5):
         before, after = (plain_likelihood(k, b, *some) for k in (batch, kernel))
@@ -145,13 +145,13 @@ def test_a_start_without_trust_will_do() -> None:
     points, y, mask, common = data(11, 3, 12, related=True)
     start = fit(points, y, mask)
     assert start.trust == 0.0
-    kernel = fit_beside(points, y, mask, common, start)
+    kernel = fit_joint(points, y, mask, common, start)
     assert np.all(np.asarray(kernel.trust) > 0.5)
 
 
 def test_a_fit_with_a_common_function_is_no_less_likely_than_one_that_leaves_it_out() -> None:
     some = data(12, 5, 12, related=True)
-    kernel = fit_beside(*some)
+    kernel = fit_joint(*some)
     without = replace(kernel, trust=1e-4 * np.ones(5))
     for b in range(5):
         assert plain_likelihood(kernel, b, *some) > plain_likelihood(without, b, *some) + 1.0
@@ -160,10 +160,10 @@ def test_a_fit_with_a_common_function_is_no_less_likely_than_one_that_leaves_it_
 def test_what_is_masked_changes_nothing_and_each_history_is_fitted_as_if_alone() -> None:
     points, y, mask, common = data(13, 3, 20, related=True)
     mask[1, 12:] = False
-    together = fit_beside(points, y, mask, common)
+    together = fit_joint(points, y, mask, common)
     y[1, 12:], common[1, 12:] = 99.0, np.nan  # behind the mask
-    alone = fit_beside(points[1:2], y[1:2], mask[1:2], common[1:2])
-    short = fit_beside(points[1:2, :12], y[1:2, :12], mask[1:2, :12], common[1:2, :12])
+    alone = fit_joint(points[1:2], y[1:2], mask[1:2], common[1:2])
+    short = fit_joint(points[1:2, :12], y[1:2, :12], mask[1:2, :12], common[1:2, :12])
     for k, value in enumerate(alone.parts):
         np.testing.assert_allclose(np.asarray(together.parts[k])[1:2], value, rtol=1e-3)
         np.testing.assert_allclose(short.parts[k], value, rtol=1e-3)
@@ -175,6 +175,6 @@ def test_degenerate_data_still_give_a_finite_kernel(t: int, value: float) -> Non
     points, mask = np.full((1, t, 2), 0.3), np.ones((1, t), bool)
     common = np.full((1, t), 2.0)
     for known in (None, Kernel(0.3, 1.0, 0.01)):
-        kernel = fit_beside(points, np.full((1, t), value), mask, common, None, known)
+        kernel = fit_joint(points, np.full((1, t), value), mask, common, None, known)
         assert all(np.all(np.isfinite(part)) for part in kernel.parts)
         assert all(np.all(np.asarray(part) > 0) for part in kernel.parts)

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
 from sottovoce.problems import problem_named
 from sottovoce.problems.datasets import LANDMINE, Found
@@ -68,7 +68,7 @@ def test_the_problem_is_known_by_name_and_has_29_agents() -> None:
     assert problem.setting.agents == 29
     assert problem.setting.measure == "1 − AUC"
     assert problem.setting.real_world
-    assert problem.setting.belief.kernel is None
+    assert problem.setting.surrogate.kernel is None
 
 
 def test_fields_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -176,10 +176,10 @@ def test_without_scikit_learn_the_extra_is_named(
 
 @real_data
 def test_the_real_fields_are_those_of_the_paper() -> None:
-    made = Landmine().trainer(place_named(None))
+    made = Landmine().trainer(device_named(None))
     assert made.agents == 29
     assert sum(len(f.train_y) + len(f.valid_y) for f in made.fields) == 14820
-    assert made.fingerprint == Landmine(objective="live").trainer(place_named(None)).fingerprint
+    assert made.fingerprint == Landmine(objective="live").trainer(device_named(None)).fingerprint
     # the mean over fields at one setting, as measured when the procedure was fixed
     scores = made.scores(np.arange(29), np.tile([0.5, 0.1], (29, 1)))
     assert scores.mean() == pytest.approx(0.656, abs=0.002)

@@ -24,7 +24,7 @@ from sottovoce.federation.methods import (
     for_real_world,
     method_named,
 )
-from sottovoce.federation.schedule import OwnBelief, Speaking
+from sottovoce.federation.schedule import SoloProbability, ReleaseSchedule
 from sottovoce.federation.weights import REAL_WORLD
 from sottovoce.privacy.release import Mechanism
 
@@ -76,10 +76,10 @@ def test_the_synthetic_settings_are_the_papers() -> None:
     assert DP_FTS.mechanism.clip == 8.0
     assert (DP_FTS_DE.regions, FTS_DE.regions, DP_FTS.regions, FTS.regions) == (2, 2, 1, 1)
     for method in METHODS.values():
-        if method.hears == "follow":  # a method that learns is not the paper's
+        if method.shared_model != "pooled":  # a method that learns is not the paper's
             assert (method.features, method.initial) == (50, 10)
             assert (method.lengthscale, method.regularisation) == (0.03, 0.01)
-            assert method.own_belief == OwnBelief("root")
+            assert method.solo == SoloProbability("root")
             assert (method.says, method.dealt, method.basis) == ("draw", False, "random")
 
 
@@ -100,21 +100,21 @@ def test_who_hears_whom_is_as_named() -> None:
 
 
 def test_the_control_differs_from_its_method_in_name_and_broadcast_alone() -> None:
-    assert dataclasses.replace(CONTROL, name="dp-fts-de", control=False) == DP_FTS_DE
-    twin = dataclasses.replace(SOTTOVOCE_CONTROL, name="sottovoce", control=False)
+    assert dataclasses.replace(CONTROL, name="dp-fts-de", noise_only=False) == DP_FTS_DE
+    twin = dataclasses.replace(SOTTOVOCE_CONTROL, name="sottovoce", noise_only=False)
     assert twin == SOTTOVOCE
 
 
 def test_a_method_that_learns_speaks_four_times_early_with_everybody_in_the_sum() -> None:
     assert SOTTOVOCE.mechanism is not None
     assert SOTTOVOCE.mechanism.participation == 1.0
-    assert [r for r in range(100) if SOTTOVOCE.speaking.speaks(r)] == [0, 2, 4, 6]
+    assert [r for r in range(100) if SOTTOVOCE.releases.released(r)] == [0, 2, 4, 6]
     assert (SOTTOVOCE.says, SOTTOVOCE.hears, SOTTOVOCE.basis) == ("sums", "learn", "spread")
     assert SOTTOVOCE.dealt
 
 
 def test_what_was_followed_is_forgotten_after_the_last_release_and_what_was_learnt_is_not() -> None:
-    briefly = dataclasses.replace(DP_FTS, speaking=Speaking(last=2))
+    briefly = dataclasses.replace(DP_FTS, releases=ReleaseSchedule(last=2))
     assert [briefly.forgets(t) for t in range(5)] == [False, False, False, True, True]
     assert not any(SOTTOVOCE.forgets(t) for t in range(5))
     assert not any(DP_FTS.forgets(t) for t in range(5))
@@ -125,7 +125,7 @@ def test_the_real_world_settings_are_the_papers() -> None:
     assert real.mechanism is not None
     assert (real.regions, real.mechanism.clip, real.mechanism.participation) == (4, 22.0, 0.35)
     assert (real.features, real.lengthscale, real.regularisation) == (100, 0.01, 1e-6)
-    assert real.own_belief(4) == 0.75
+    assert real.solo(4) == 0.75
     assert real.weights == REAL_WORLD
     assert real.repeats == "replace"
     without_regions = for_real_world(DP_FTS)
@@ -178,7 +178,7 @@ def test_bad_values_are_refused_at_once(changes: dict[str, Any]) -> None:
         ({"says": "mean"}, "to learn, agents must say sums, in one region, got says='mean'"),
         ({"regions": 2}, "to learn, agents must say sums, in one region, got .*regions=2"),
         ({"hears": "follow"}, "sums need a dealt start, and agents that learn"),
-        ({"dealt": False}, "sums need a dealt start, and agents that learn, got dealt=False"),
+        ({"dealt": False}, "sums need a dealt start, and agents that learn, got initial_design="uniform""),
         ({"exchange": "peer", "mechanism": None}, "sums need a server to add them"),
         ({"features": 15}, "come in pairs: features must be even, got features=15"),
         ({"features": 0}, "features must be a whole number above 0"),
@@ -216,11 +216,11 @@ def test_a_wary_agent_follows_at_most_as_often_and_the_less_the_less_alike(
 
 
 def test_only_those_who_learn_doubt() -> None:
-    assert SOTTOVOCE.doubts
-    assert SOTTOVOCE_CONTROL.doubts
-    assert not dataclasses.replace(SOTTOVOCE, wary=False).doubts
-    assert not dataclasses.replace(SOTTOVOCE, says="mean", hears="follow").doubts
-    assert not any(method.doubts for method in (TS, FTS, DP_FTS, DP_FTS_DE))
+    assert SOTTOVOCE.trust_gate
+    assert SOTTOVOCE_CONTROL.trust_gate
+    assert not dataclasses.replace(SOTTOVOCE, trust_gate=False).trust_gate
+    assert not dataclasses.replace(SOTTOVOCE, message="posterior-mean", shared_model="broadcast", acquisition="thompson").trust_gate
+    assert not any(method.trust_gate for method in (TS, FTS, DP_FTS, DP_FTS_DE))
 
 
 def test_random_features_need_not_come_in_pairs() -> None:
@@ -236,4 +236,4 @@ def test_without_a_server_nothing_can_be_protected(exchange: Any) -> None:
 @pytest.mark.parametrize("mechanism", [None, Mechanism(noise=0.0)])
 def test_a_control_needs_noise_to_imitate(mechanism: Mechanism | None) -> None:
     with pytest.raises(InvalidInput, match="a control needs a mechanism with noise"):
-        Method("mine", mechanism=mechanism, control=True)
+        Method("mine", mechanism=mechanism, noise_only=True)

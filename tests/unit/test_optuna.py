@@ -27,7 +27,7 @@ from sottovoce.errors import InvalidInput, SpaceError
 from sottovoce.federation import searcher
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import TS
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp import fit as kernelfit
 from sottovoce.optuna import (
     AgentSampler,
@@ -403,7 +403,7 @@ def test_a_bad_setting_is_refused_by_name(bad: dict[str, Any]) -> None:
 
 
 def agent_of(space: Space = EVERY_KIND, maximise: bool = False) -> Agent:
-    return Agent(Study(space, TS, 1, 20), 0, maximise=maximise, seed=5)
+    return Agent(FederatedStudy(space, TS, 1, 20), 0, maximise=maximise, seed=5)
 
 
 def test_every_trial_is_what_the_agent_asks_for() -> None:
@@ -438,7 +438,7 @@ def test_an_objective_that_asks_for_something_else_is_refused(
 
 
 def test_a_study_that_goes_the_other_way_than_its_agent_is_refused() -> None:
-    study = optuna.create_study(sampler=AgentSampler(agent_of(maximise=True)))
+    study = optuna.create_study(sampler=AgentSampler(agent_of(direction="maximize")))
     with pytest.raises(InvalidInput, match="must maximize, as the agent does"):
         every_kind(study.ask())
 

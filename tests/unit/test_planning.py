@@ -25,7 +25,7 @@ from sottovoce.federation.methods import (
     TS,
     Method,
 )
-from sottovoce.federation.schedule import Speaking
+from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
@@ -45,7 +45,7 @@ def mechanism_of(method: Method) -> Mechanism:
 
 def spent_by(method: Method, agents: int, rounds: int, delta: float) -> float:
     event = mechanism_of(method).event(agents, "test")
-    return spent([event] * method.speaking.count(rounds), delta, "pld")
+    return spent([event] * method.releases.count(rounds), delta, "pld")
 
 
 # M and ℓ
@@ -107,7 +107,7 @@ def test_noise_grows_with_the_number_of_releases_and_not_with_silent_rounds() ->
     everybody = replace(mechanism_of(DP_FTS), participation=1.0)
     noises = []
     for last in (0, 3):
-        method = replace(DP_FTS, mechanism=everybody, speaking=Speaking(last=last))
+        method = replace(DP_FTS, mechanism=everybody, releases=ReleaseSchedule(last=last))
         few, many = (within(method, 50, rounds, 2.0, 1e-3) for rounds in (4, 400))
         assert few == many
         assert spent_by(many, 50, 400, 1e-3) <= 2.0

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sottovoce.acquisition import joint as beside
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.features import shared_features
-from sottovoce.gp.quasirandom import spread_points
-from sottovoce.gp.shared import LOUDER, Common, Pool
+from sottovoce.gp.quasirandom import quasirandom_points
+from sottovoce.gp.shared import RESIDUAL_GAIN, Common, Pool
 from sottovoce.privacy.release import clipped
 
 Floats = NDArray[np.float64]
@@ -19,8 +19,8 @@ FEATURES = shared_features(3, M, 2, 0.4, "spread")
 
 
 def pool(agents: int, initial: int = 5) -> Pool:
-    points = spread_points(b"pool", agents * initial, 2).reshape(agents, initial, 2)
-    return Pool(points, FEATURES, PRIOR, LAM)
+    points = quasirandom_points(b"pool", agents * initial, 2).reshape(agents, initial, 2)
+    return PooledModel(points, FEATURES, PRIOR, LAM)
 
 
 def centred(design: Pool) -> Floats:
@@ -145,13 +145,13 @@ def test_a_design_of_one_point_each_tells_nothing() -> None:
 @pytest.mark.parametrize("shape", [(5, 2), (0, 5, 2), (2, 3, 4, 2)])
 def test_a_design_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
     with pytest.raises(InvalidInput, match="a design must be"):
-        Pool(np.zeros(shape), FEATURES, PRIOR, LAM)
+        PooledModel(np.zeros(shape), FEATURES, PRIOR, LAM)
 
 
 @pytest.mark.parametrize("prior", [0.0, -1.0, float("inf"), float("nan")])
 def test_a_prior_that_is_not_finite_and_above_zero_is_refused(prior: float) -> None:
     with pytest.raises(InvalidInput, match="the common prior must be above 0"):
-        Pool(np.zeros((2, 3, 2)), FEATURES, prior, LAM)
+        PooledModel(np.zeros((2, 3, 2)), FEATURES, prior, LAM)
 
 
 @pytest.mark.parametrize("b", [np.zeros(M), np.zeros((1, M - 1)), np.zeros((1, 1, M))])
@@ -188,9 +188,9 @@ def test_each_later_release_moves_the_mean_by_its_gain_and_leaves_less_variance(
     for k in (2, 3):
         after = design.learnt(b[:k], noise)
         left = np.diag(V.T @ covariance_of(before) @ V)
-        unclear = told / 40 + (noise / LOUDER) ** 2
+        unclear = told / 40 + (noise / RESIDUAL_GAIN) ** 2
         gain = told * left / (told**2 * left + unclear)
-        wanted = before.mean + V @ (gain * (V.T @ b[k - 1])) / LOUDER
+        wanted = before.mean + V @ (gain * (V.T @ b[k - 1])) / RESIDUAL_GAIN
         np.testing.assert_allclose(after.mean, wanted, atol=1e-8)
         left = left * (1 - gain * told)
         np.testing.assert_allclose(covariance_of(after), V @ np.diag(left) @ V.T, atol=1e-8)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sottovoce.acquisition.maximise import Joined, RegionalDraw, over_boxes
 from sottovoce.gp.features import shared_features
 from sottovoce.gp.kernel import Kernel, covariance
-from sottovoce.gp.posterior import Beside, pathwise_beside, pathwise_draw
+from sottovoce.gp.posterior import Beside, pathwise_draw, pathwise_joint
 from sottovoce.space.regions import Regions
 
 Floats = NDArray[Any]
@@ -60,7 +60,7 @@ def drawn(scale: float, count: int = DRAWS, still: bool = False, step: int | Non
         leaning[:, step] = 1.0
     beside = Beside(np.broadcast_to(seen, (count, 6)), leaning)
     kernel = Kernel(*(np.full(count, part) for part in KERNEL.parts))
-    own, factor = pathwise_beside(kernel, points, y, mask, beside, path, scale)
+    own, factor = pathwise_joint(kernel, points, y, mask, beside, path, scale)
     x = np.broadcast_to(NEW, (count, *NEW.shape))
     return np.asarray(own.values_and_gradients(x)[0] + factor[:, None] * common(NEW))
 
@@ -108,7 +108,7 @@ def test_without_trust_the_factor_is_zero() -> None:
     path = (waves[0], waves[1], random.standard_normal((3, 6)))
     points, y, mask = (np.broadcast_to(a, (3, *a.shape)) for a in (SEEN, Y, MASK))
     beside = Beside(np.ones((3, 6)), random.standard_normal((3, 2)))
-    _, factor = pathwise_beside(Kernel(0.35, 0.8, 0.05), points, y, mask, beside, path)
+    _, factor = pathwise_joint(Kernel(0.35, 0.8, 0.05), points, y, mask, beside, path)
     np.testing.assert_array_equal(factor, np.zeros(3))
 
 
@@ -119,7 +119,7 @@ def test_a_common_function_that_explains_all_has_the_factor_it_should() -> None:
     path = (np.zeros((1, 8, 2)), np.zeros((1, 8, 2)), np.zeros((1, t)))
     kernel = Kernel(np.array([0.3]), np.array([1e-6]), np.array([1e-6]), np.array([50.0]))
     beside = Beside(common(points), np.zeros((1, 2)))
-    own, factor = pathwise_beside(kernel, points, y, np.ones((1, t), bool), beside, path)
+    own, factor = pathwise_joint(kernel, points, y, np.ones((1, t), bool), beside, path)
     assert factor[0] == pytest.approx(2.0, abs=1e-3)
     assert np.abs(own.values(points)).max() < 1e-3
 

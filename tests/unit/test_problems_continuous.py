@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.kernel import Kernel, covariance
 from sottovoce.problems.continuous import APART, FREQUENCIES, Continuous, GaussianProcess
-from sottovoce.problems.waves import Waves, drawn_waves, highest_points, spread_points
+from sottovoce.problems.waves import Waves, drawn_waves, highest_points, quasirandom_points
 
 
 def waves(count: int = 5, dims: int = 3, lengthscale: float = 0.3, seed: int = 0) -> Waves:
@@ -87,7 +87,7 @@ def test_sums_and_multiples_of_functions_are_what_they_say() -> None:
 
 @pytest.mark.parametrize("dims", range(1, 7))
 def test_candidates_are_spread_evenly(dims: int) -> None:
-    points = spread_points(4096, dims)
+    points = quasirandom_points(4096, dims)
     assert points.shape == (4096, dims)
     assert points.min() >= 0
     assert points.max() < 1
@@ -178,8 +178,8 @@ def test_agents_know_the_kernel_and_take_values_as_they_come() -> None:
     setting = GaussianProcess(dims=4, lengthscale=0.3).setting
     assert setting.space.dims == 4
     assert setting.space.continuous
-    assert setting.belief.kernel == Kernel(0.3, 1.0, 0.1**2)
-    assert not setting.belief.standardise
+    assert setting.surrogate.kernel == Kernel(0.3, 1.0, 0.1**2)
+    assert not setting.surrogate.standardise
     assert drawn().noise == 0.1
 
 

@@ -135,7 +135,7 @@ def test_without_a_shift_all_agents_have_the_function_itself() -> None:
 def test_noise_is_the_option_and_kernels_are_fitted() -> None:
     for problem in EVERY:
         assert problem.draw(1, np.random.default_rng(0)).noise == 0.1
-        assert problem.setting.belief.kernel is None
+        assert problem.setting.surrogate.kernel is None
     assert Branin(noise=0.02).draw(1, np.random.default_rng(0)).noise == 0.02
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.device import Place, place_named
+from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems import problem_named
 from sottovoce.problems.design import design, held_out_design
 from sottovoce.problems.real import RealProblem
@@ -41,9 +41,9 @@ class Small(RealProblem):
 
     @property
     def setting(self) -> Setting:
-        return Setting(SPACE, Belief(), 4)
+        return Setting(SPACE, Surrogate(), 4)
 
-    def trainer(self, place: Place) -> Trainer:
+    def trainer(self, place: Device) -> Trainer:
         return Halves()
 
 
@@ -114,7 +114,7 @@ def test_a_shipped_table_was_made_from_these_data_by_todays_procedure(name: str)
         pytest.skip("needs the data: set SOTTOVOCE_DATA")
     problem = problem_named(name)
     assert isinstance(problem, RealProblem)
-    table, trainer = load_table(problem.table), problem.trainer(place_named(None))
+    table, trainer = load_table(problem.table), problem.trainer(device_named(None))
     assert table.about["trainer"] == trainer.fingerprint
     assert table.agents == trainer.agents
 
@@ -132,7 +132,7 @@ def test_models_trained_anew_score_as_the_shipped_table_says(
         pytest.importorskip("torch")
     problem = problem_named(name)
     assert isinstance(problem, RealProblem)
-    table, trainer = load_table(problem.table), problem.trainer(place_named(None))
+    table, trainer = load_table(problem.table), problem.trainer(device_named(None))
     random = np.random.default_rng(3)
     agents = random.integers(trainer.agents, size=count)
     rows = random.integers(len(table.points), size=count)

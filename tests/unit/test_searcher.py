@@ -16,11 +16,11 @@ from sottovoce.errors import ProtocolError
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import SOTTOVOCE, TS
-from sottovoce.federation.schedule import Exploration, OwnBelief
+from sottovoce.federation.schedule import Exploration, SoloProbability
 from sottovoce.federation.searcher import RandomSource, Searcher
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -29,17 +29,17 @@ MIXED = Space([Float("rate", 1e-4, 1.0, log=True), Integer("n", 1, 8), Category(
 GRID = Space([Float("x", 0.0, 1.0, steps=15), Float("y", 0.0, 1.0, steps=15)])
 SPACES = {"plane": PLANE, "mixed": MIXED, "grid": GRID}
 BELIEFS = {
-    "fixed": Belief(Kernel(0.3, 1.0, 0.01)),
-    "fitted": Belief(refit=2),
-    "raw": Belief(refit=2, standardise=False),
+    "fixed": Surrogate(Kernel(0.3, 1.0, 0.01)),
+    "fitted": Surrogate(refit=2),
+    "raw": Surrogate(refit=2, standardise=False),
 }
 TOP = np.asarray([0.7, 0.3])
-HALF = OwnBelief("constant", 0.5)
+HALF = SoloProbability("constant", 0.5)
 ALONE, NEAR, FOLLOWING = 0.2, 0.6, 0.9  # coins that choose each way at p_t = 1/2
 
 
-def study(space: Space = PLANE, agents: int = 8, **changes: Any) -> Study:
-    return Study(space, replace(SOTTOVOCE, **{"initial": 5, **changes}), agents, 8)
+def study(space: Space = PLANE, agents: int = 8, **changes: Any) -> FederatedStudy:
+    return FederatedStudy(space, replace(SOTTOVOCE, **{"initial": 5, **changes}), agents, 8)
 
 
 def height(space: Space, params: dict[str, Any]) -> float:
@@ -55,7 +55,7 @@ def begun(agent: Agent, sign: float = 1.0) -> Agent:
     return agent
 
 
-def told_of(federation: Study) -> Broadcast:
+def told_of(federation: FederatedStudy) -> Broadcast:
     """What all agents together say of the hill, without noise."""
     said = [begun(Agent(federation, n)).message().vector for n in range(federation.agents)]
     return Broadcast(federation.fingerprint, 0, np.mean(said, axis=0)[None], "00" * 32)
@@ -258,13 +258,13 @@ def test_a_broadcast_that_tells_an_earlier_round_otherwise_is_refused() -> None:
 
 
 def test_a_kernel_fitted_late_is_fitted_to_what_was_known_at_the_time() -> None:
-    federation = study(own_belief=HALF)
+    federation = study(solo=HALF)
     first = told_of(federation)
     more = first.vectors + np.random.default_rng(0).standard_normal((1, 16))
     second = Broadcast(first.study, 2, np.concatenate([first.vectors, more]), "11" * 32)
     fitted = []
     for early in (True, False):
-        agent = begun(Agent(federation, 2, belief=Belief(refit=50), seed=3))
+        agent = begun(Agent(federation, 2, surrogate=Surrogate(refit=50), seed=3))
         agent.receive(first)
         if early:
             asked(agent, NEAR)
@@ -309,7 +309,7 @@ def ways(agent: Watched, count: int = 3600) -> Counter[str]:
 
 
 def test_it_goes_alone_with_chance_p_and_divides_the_rest_between_two_ways() -> None:
-    federation = study(wary=False)
+    federation = study(trust_gate=False)
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     assert ways(agent) == {"alone": 3600}  # nobody has told it anything yet
@@ -334,7 +334,7 @@ def test_wary_it_follows_as_far_as_its_values_bear_that_out_and_else_goes_alone(
     agent.receive(told_of(federation))
     for t in range(1, 17):
         if t in (1, 9, 16):
-            rest = round(1800 * (1.0 - federation.method.alone(t)))
+            rest = round(1800 * (1.0 - federation.method.solo_probability(t)))
             follows = round(rest * max(alike, t**-0.5))  # few values are no reason for doubt
             alone = 3600 - rest - follows
             assert ways(agent) == Counter({"alone": alone, "near": rest, "following": follows})
@@ -346,10 +346,10 @@ def test_wary_it_follows_as_far_as_its_values_bear_that_out_and_else_goes_alone(
 def test_an_agent_like_the_others_follows_and_one_of_its_own_kind_soon_does_not(
     space: str, belief: str
 ) -> None:
-    federation = study(SPACES[space], agents=400, mechanism=None, own_belief=HALF)
+    federation = study(SPACES[space], agents=400, mechanism=None, solo=HALF)
     heard, above = told_of(federation), []
     for own in (False, True):
-        agent = Agent(federation, 1, belief=BELIEFS[belief], seed=1)
+        agent = Agent(federation, 1, surrogate=BELIEFS[belief], seed=1)
         while agent.trials < 15:
             params = agent.ask()
             x = agent.study.space.encode(params)
@@ -363,7 +363,7 @@ def test_an_agent_like_the_others_follows_and_one_of_its_own_kind_soon_does_not(
 
 
 def test_its_own_coins_fall_in_those_shares() -> None:
-    federation = study(own_belief=HALF, wary=False)
+    federation = study(solo=HALF, trust_gate=False)
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     agent.receive(told_of(federation))
@@ -377,7 +377,7 @@ def test_its_own_coins_fall_in_those_shares() -> None:
 
 @pytest.mark.parametrize("says", ["draw", "mean"])
 def test_an_agent_that_follows_never_searches_beside(says: str) -> None:
-    federation = study(says=says, hears="follow", own_belief=HALF)
+    federation = study(says=says, shared_model="broadcast", acquisition="thompson", solo=HALF)
     agent = Watched(federation, 0, seed=0)
     begun(agent)
     agent.receive(told_of(federation))
@@ -387,13 +387,15 @@ def test_an_agent_that_follows_never_searches_beside(says: str) -> None:
 @pytest.mark.parametrize("belief", BELIEFS)
 @pytest.mark.parametrize("space", SPACES)
 def test_alone_it_does_exactly_what_an_agent_without_others_does(space: str, belief: str) -> None:
-    federation = study(SPACES[space], own_belief=HALF)
-    agent = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+    federation = study(SPACES[space], solo=HALF)
+    agent = begun(Agent(federation, 2, surrogate=BELIEFS[belief], seed=3))
     agent.message()
     agent.receive(told_of(federation))
     agent._current_beside()  # even if it has a belief beside the common function too
-    solo_study = Study(SPACES[space], replace(TS, initial=5, dealt=True), 8, 8)
-    solo = begun(Agent(solo_study, 2, belief=BELIEFS[belief], seed=3))
+    solo_study = FederatedStudy(
+        SPACES[space], replace(TS, initial=5, initial_design="public"), 8, 8
+    )
+    solo = begun(Agent(solo_study, 2, surrogate=BELIEFS[belief], seed=3))
     alone = [solo.ask()]
     for _ in range(3):
         solo.tell(alone[-1], height(SPACES[space], alone[-1]))
@@ -415,8 +417,8 @@ def test_told_by_many_it_follows_to_near_the_top_of_what_all_share(space: str) -
 @pytest.mark.parametrize("belief", BELIEFS)
 @pytest.mark.parametrize("space", ["plane", "grid"])
 def test_beside_the_common_function_it_leans_on_it_and_trusts_it(space: str, belief: str) -> None:
-    federation = study(SPACES[space], agents=400, mechanism=None, own_belief=HALF)
-    agent = begun(Agent(federation, 1, belief=BELIEFS[belief], seed=1))
+    federation = study(SPACES[space], agents=400, mechanism=None, solo=HALF)
+    agent = begun(Agent(federation, 1, surrogate=BELIEFS[belief], seed=1))
     agent.receive(told_of(federation))
     found = [SPACES[space].encode(asked(agent, NEAR)) for _ in range(15)]  # each from a draw
     assert np.median(np.linalg.norm(np.asarray(found) - TOP, axis=1)) < 0.25
@@ -426,7 +428,7 @@ def test_beside_the_common_function_it_leans_on_it_and_trusts_it(space: str, bel
 
 
 def test_it_does_not_forget_though_nobody_speaks_any_more() -> None:
-    federation = study(agents=400, mechanism=None, own_belief=HALF, wary=False)
+    federation = study(agents=400, mechanism=None, solo=HALF, trust_gate=False)
     agent = begun(Agent(federation, 0, seed=0))
     agent.receive(told_of(federation))
     for _ in range(6):
@@ -437,9 +439,9 @@ def test_it_does_not_forget_though_nobody_speaks_any_more() -> None:
 
 @pytest.mark.parametrize("space", SPACES)
 def test_each_way_fits_the_kernel_it_needs_and_no_other(space: str) -> None:
-    federation = study(SPACES[space], own_belief=HALF, wary=False)
+    federation = study(SPACES[space], solo=HALF, trust_gate=False)
     heard = told_of(federation)
-    agent = begun(Agent(federation, 2, belief=BELIEFS["fitted"], seed=3))
+    agent = begun(Agent(federation, 2, surrogate=BELIEFS["fitted"], seed=3))
     agent.receive(heard)
     asked(agent, FOLLOWING)
     assert fits(agent) == (None, None)
@@ -463,10 +465,10 @@ def test_each_way_fits_the_kernel_it_needs_and_no_other(space: str) -> None:
 
 
 def test_an_agent_that_knows_its_kernel_fits_only_its_trust() -> None:
-    federation = study(own_belief=HALF)
+    federation = study(solo=HALF)
     known = BELIEFS["fixed"].kernel
     assert known is not None
-    agent = begun(Agent(federation, 2, belief=BELIEFS["fixed"], seed=3))
+    agent = begun(Agent(federation, 2, surrogate=BELIEFS["fixed"], seed=3))
     agent.receive(told_of(federation))
     asked(agent, ALONE)
     asked(agent, NEAR)
@@ -482,15 +484,15 @@ def test_an_agent_that_knows_its_kernel_fits_only_its_trust() -> None:
 def test_a_late_broadcast_finds_an_agent_that_went_alone_ready_to_learn(
     space: str, belief: str
 ) -> None:
-    federation = study(SPACES[space], own_belief=HALF)
+    federation = study(SPACES[space], solo=HALF)
     heard = told_of(federation)
-    late = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+    late = begun(Agent(federation, 2, surrogate=BELIEFS[belief], seed=3))
     for _ in range(3):  # alone, as the broadcast is late
         params = late.ask()
         late.tell(params, height(SPACES[space], params))
     before = late._kernel
     late.receive(heard)
-    early = Agent(federation, 2, belief=BELIEFS[belief], seed=3)
+    early = Agent(federation, 2, surrogate=BELIEFS[belief], seed=3)
     for point, value in zip(late._points, late._values, strict=True):
         early.tell(SPACES[space].decode(point), value)
     early.receive(heard)
@@ -515,7 +517,7 @@ def test_an_agent_that_minimises_does_what_one_that_maximises_the_opposite_does(
     heard = told_of(federation)
     asked = []
     for sign in (1.0, -1.0):
-        agent = Agent(federation, 3, maximise=sign > 0, belief=BELIEFS[belief], seed=5)
+        agent = Agent(federation, 3, maximise=sign > 0, surrogate=BELIEFS[belief], seed=5)
         begun(agent, sign)
         said = agent.message().vector
         agent.receive(heard)
@@ -528,11 +530,11 @@ def test_an_agent_that_minimises_does_what_one_that_maximises_the_opposite_does(
 
 @pytest.mark.parametrize("space", ["plane", "grid"])
 def test_beside_others_values_are_standardised_whatever_its_belief(space: str) -> None:
-    federation = study(SPACES[space], own_belief=HALF)
+    federation = study(SPACES[space], solo=HALF)
     heard = told_of(federation)
     found = []
     for belief in ("fitted", "raw"):
-        agent = begun(Agent(federation, 2, belief=BELIEFS[belief], seed=3))
+        agent = begun(Agent(federation, 2, surrogate=BELIEFS[belief], seed=3))
         agent.receive(heard)
         found.append(tries(agent, NEAR, 4))
     assert found[0] == found[1]
@@ -542,8 +544,8 @@ def test_beside_others_values_are_standardised_whatever_its_belief(space: str) -
 def test_wider_exploration_spreads_its_queries_on_a_list_too(coin: float) -> None:
     found = []
     for exploration in (Exploration(), Exploration("theorem", norm=20.0)):
-        federation = study(GRID, agents=50, own_belief=HALF, exploration=exploration)
-        agent = begun(Agent(federation, 0, belief=BELIEFS["fixed"], seed=0))
+        federation = study(GRID, agents=50, solo=HALF, exploration=exploration)
+        agent = begun(Agent(federation, 0, surrogate=BELIEFS["fixed"], seed=0))
         agent.receive(told_of(federation))
         found.append(len({tuple(asked(agent, coin).values()) for _ in range(200)}))
     assert found[1] > 1.1 * found[0]  # which points they are depends on the linear algebra
@@ -581,9 +583,9 @@ def test_agents_and_a_server_find_the_hill(space: str) -> None:
 def test_a_saved_agent_goes_on_learning_as_if_never_stopped(
     space: str, belief: str, moment: str, tmp_path: Path
 ) -> None:
-    federation = study(SPACES[space], own_belief=HALF)
+    federation = study(SPACES[space], solo=HALF)
     heard = told_of(federation)
-    agent = Agent(federation, 1, belief=BELIEFS[belief], seed=8)
+    agent = Agent(federation, 1, surrogate=BELIEFS[belief], seed=8)
     if moment == "started":
         agent.tell(agent.ask(), 0.5)
     elif moment != "new":
@@ -604,7 +606,7 @@ def test_a_saved_agent_goes_on_learning_as_if_never_stopped(
 
 
 def test_a_saved_agent_keeps_both_its_kernels(tmp_path: Path) -> None:
-    federation = study(GRID, own_belief=HALF)
+    federation = study(GRID, solo=HALF)
     agent = begun(Agent(federation, 1, seed=8))
     agent.receive(told_of(federation))
     asked(agent, NEAR)

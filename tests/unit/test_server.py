@@ -34,9 +34,9 @@ from sottovoce.federation.methods import (
     TS,
     Method,
 )
-from sottovoce.federation.schedule import Speaking
+from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.federation.server import Server, planned_event
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
@@ -50,15 +50,15 @@ AGENTS, FEATURES = 6, 6
 PLENTY = Budget(1000.0, 1e-5, "moments")
 
 
-def study(method: Method = DP_FTS_DE, rounds: int = 4, **changes: Any) -> Study:
-    return Study(SPACE, replace(method, features=FEATURES, **changes), AGENTS, rounds)
+def study(method: Method = DP_FTS_DE, rounds: int = 4, **changes: Any) -> FederatedStudy:
+    return FederatedStudy(SPACE, replace(method, features=FEATURES, **changes), AGENTS, rounds)
 
 
 def vector(agent: int, round_number: int = 0) -> NDArray[np.float64]:
     return np.random.default_rng([agent, round_number]).standard_normal(FEATURES)
 
 
-def message(study: Study, agent: int, round_number: int = 0, **changes: Any) -> Message:
+def message(study: FederatedStudy, agent: int, round_number: int = 0, **changes: Any) -> Message:
     sent = Message(study.fingerprint, round_number, agent, vector(agent, round_number))
     return replace(sent, **changes)
 
@@ -78,7 +78,7 @@ def play(server: Server, agents: list[int] | None = None) -> Broadcast:
 def test_a_simulated_server_plays_all_rounds_of_every_method(name: str) -> None:
     server = Server.simulation(study(METHODS[name]), seed=3)
     rows = AGENTS if name == "fts" else server.study.method.regions
-    learns = server.study.method.hears == "learn"
+    learns = server.study.method.shared_model == "pooled"
     spoken = [0, 2] if learns else [0, 1, 2, 3]
     for k, number in enumerate(spoken):
         assert server.next_round() == number
@@ -166,7 +166,7 @@ def test_an_empty_sample_publishes_noise() -> None:
 
 # messages that are refused
 
-Wrong = Callable[[Study], Message]
+Wrong = Callable[[FederatedStudy], Message]
 
 
 def with_vector(values: Any) -> Wrong:
@@ -335,7 +335,7 @@ def test_a_study_that_is_over_opens_no_more_rounds() -> None:
 
 
 def test_only_rounds_that_speak_are_opened() -> None:
-    server = Server.simulation(study(rounds=9, speaking=Speaking(every=2, last=5)), seed=0)
+    server = Server.simulation(study(rounds=9, releases=ReleaseSchedule(every=2, last=5)), seed=0)
     assert [play(server).round for _ in range(3)] == [0, 2, 4]
     assert server.next_round() is None
 

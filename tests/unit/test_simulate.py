@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sottovoce.simulation.listed import Listed
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.federation.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
-from sottovoce.federation.schedule import OwnBelief, Speaking
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
@@ -23,7 +24,6 @@ from sottovoce.problems import Problem, Setting
 from sottovoce.problems.synthetic import SPACE as GRID
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
-from sottovoce.simulation.listed import Listed
 from sottovoce.space import Category, Float, Integer, Space
 
 AGENTS, ROUNDS = 5, 4
@@ -52,21 +52,21 @@ class HillProblem:
     """Hills on any space, with any belief."""
 
     space: Space
-    belief: Belief
+    surrogate: Surrogate
     name: str = "hills"
 
     @property
     def setting(self) -> Setting:
-        return Setting(self.space, self.belief)
+        return Setting(self.space, self.surrogate)
 
     def draw(self, agents: int, random: np.random.Generator) -> Hills:
         return Hills(agents)
 
 
 BELIEFS = {
-    "fixed": Belief(Kernel(0.3, 1.0, 0.01)),
-    "fitted": Belief(refit=2),
-    "raw": Belief(Kernel(0.3, 1.0, 0.01), standardise=False),
+    "fixed": Surrogate(Kernel(0.3, 1.0, 0.01)),
+    "fitted": Surrogate(refit=2),
+    "raw": Surrogate(Kernel(0.3, 1.0, 0.01), standardise=False),
 }
 
 
@@ -121,7 +121,7 @@ def run(
     rounds: int = ROUNDS,
 ) -> Outcome:
     problem = Synthetic() if problem is None else problem
-    study = Study(problem.setting.space, method, AGENTS, rounds)
+    study = FederatedStudy(problem.setting.space, method, AGENTS, rounds)
     return simulate(study, problem, Draws(seed, number))
 
 
@@ -188,7 +188,7 @@ def test_two_methods_meet_the_same_objectives_and_initial_points() -> None:
 def test_initial_points_lie_in_each_agents_region() -> None:
     method = small(FTS_DE, regions=2, initial=6)
     outcome = run(method)
-    regions = Study(GRID, method, AGENTS, ROUNDS).regions
+    regions = FederatedStudy(GRID, method, AGENTS, ROUNDS).regions
     assert np.array_equal(
         regions.index(outcome.points[:, :6]), np.broadcast_to(np.arange(5)[:, None] % 2, (5, 6))
     )
@@ -198,13 +198,13 @@ def test_initial_points_stay_in_the_region_where_an_integer_straddles_its_edge()
     space = Space([Integer("n", 1, 3), Float("x", 0, 1)])
     method = small(FTS_DE, regions=2, initial=12)
     outcome = run(method, HillProblem(space, BELIEFS["fixed"]), rounds=1)
-    regions = Study(space, method, AGENTS, 1).regions
+    regions = FederatedStudy(space, method, AGENTS, 1).regions
     found = regions.index(outcome.points[:, :12])
     assert np.array_equal(found, np.broadcast_to(np.arange(5)[:, None] % 2, (5, 12)))
 
 
 def test_observations_are_the_truth_and_noise_of_the_problems_size() -> None:
-    study = Study(GRID, small(TS, initial=40), 100, 1)
+    study = FederatedStudy(GRID, small(TS, initial=40), 100, 1)
     outcome = simulate(study, Synthetic(), Draws(0, 0))
     noise = (outcome.observed - outcome.truth).ravel()
     assert np.std(noise) == pytest.approx(0.1, rel=0.05)
@@ -232,7 +232,7 @@ def test_each_method_records_what_its_releases_spend() -> None:
     assert {*wanted, "ts"} == set(METHODS)
     for name, event in wanted.items():
         outcome = run(small(METHODS[name]))
-        spoken = [r for r in range(ROUNDS) if METHODS[name].speaking.speaks(r)]
+        spoken = [r for r in range(ROUNDS) if METHODS[name].releases.released(r)]
         assert outcome.events == [event] * len(spoken)
         rows = AGENTS if name == "fts" else METHODS[name].regions
         assert all(v.shape == (rows, 16) for v in outcome.broadcasts.values())
@@ -241,29 +241,29 @@ def test_each_method_records_what_its_releases_spend() -> None:
 
 def test_only_protected_methods_are_diagnosed() -> None:
     for name, method in METHODS.items():
-        protected = method.private and not method.control
-        count = method.speaking.count(ROUNDS) if protected else 0
+        protected = method.private and not method.noise_only
+        count = method.releases.count(ROUNDS) if protected else 0
         assert len(run(small(METHODS[name])).diagnostics) == count
 
 
 def test_after_the_last_spoken_round_nothing_more_is_released() -> None:
-    outcome = run(small(DP_FTS_DE, speaking=Speaking(last=1)), rounds=6)
+    outcome = run(small(DP_FTS_DE, releases=ReleaseSchedule(last=1)), rounds=6)
     assert list(outcome.broadcasts) == [0, 1]
     assert len(outcome.events) == 2
 
 
 def test_after_the_last_spoken_round_agents_go_alone() -> None:
     # agents that always follow would all be at one point for ever
-    follow = OwnBelief("constant", 0.0)
-    outcome = run(small(FTS_DE, speaking=Speaking(last=1), own_belief=follow), rounds=6)
+    follow = SoloProbability("constant", 0.0)
+    outcome = run(small(FTS_DE, releases=ReleaseSchedule(last=1), solo=follow), rounds=6)
     spread = [len(np.unique(outcome.points[:, 3 + t, 0])) for t in range(6)]
     assert spread[:2] == [1, 1]
     assert max(spread[2:]) > 1
 
 
 def test_only_every_other_round_speaks_and_the_broadcast_is_kept() -> None:
-    follow = OwnBelief("constant", 0.0)
-    outcome = run(small(FTS_DE, speaking=Speaking(every=2), own_belief=follow))
+    follow = SoloProbability("constant", 0.0)
+    outcome = run(small(FTS_DE, releases=ReleaseSchedule(every=2), solo=follow))
     assert list(outcome.broadcasts) == [0, 2]
     assert np.array_equal(outcome.points[:, 3], outcome.points[:, 4])
 
@@ -310,14 +310,14 @@ def test_every_method_runs_on_any_space_with_any_belief(
 
 def test_hearing_the_others_helps_on_the_synthetic_problem() -> None:
     def mean_regret(method: Method) -> float:
-        outcome = simulate(Study(GRID, method, 60, 6), Synthetic(), Draws(0, 1))
+        outcome = simulate(FederatedStudy(GRID, method, 60, 6), Synthetic(), Draws(0, 1))
         return float(outcome.simple_regret[:, 1:].mean())
 
     assert mean_regret(FTS_DE) < 0.7 * mean_regret(TS)
 
 
 def test_another_space_than_the_problems_is_refused() -> None:
-    study = Study(MIXED, small(TS), AGENTS, ROUNDS)
+    study = FederatedStudy(MIXED, small(TS), AGENTS, ROUNDS)
     with pytest.raises(InvalidInput, match="must search the problem's space"):
         simulate(study, Synthetic(), Draws(0, 0))
 
@@ -330,7 +330,9 @@ def test_a_region_without_any_point_is_refused() -> None:
 
 def test_a_watcher_sees_every_round_with_what_is_spent_so_far() -> None:
     seen: list[tuple[int, int]] = []
-    study = Study(GRID, small(DP_FTS_DE, speaking=Speaking(every=2)), AGENTS, ROUNDS)
+    study = FederatedStudy(
+        GRID, small(DP_FTS_DE, releases=ReleaseSchedule(every=2)), AGENTS, ROUNDS
+    )
     watch = simulate(
         study, Synthetic(), Draws(0, 0), lambda t, events: seen.append((t, len(events)))
     )
@@ -384,7 +386,7 @@ def test_failures_do_not_depend_on_how_many_agents_are_simulated_at_a_time(
     space: Space, name: str
 ) -> None:
     problem = PittedProblem(space, BELIEFS["fixed"])
-    study = Study(space, small(METHODS[name], repeats="replace"), 11, ROUNDS)
+    study = FederatedStudy(space, small(METHODS[name], repeats="replace"), 11, ROUNDS)
     whole = simulate(study, problem, Draws(5, 1, chunk=4))
     for group in (1, 3, 9):
         parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
@@ -433,7 +435,7 @@ def new_points(outcome: Outcome) -> NDArray[np.bool_]:
 @pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
 def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, name: str) -> None:
-    problem = SlopeProblem(space, Belief(Kernel(3.0, 1.0, 1e-4), standardise=False))
+    problem = SlopeProblem(space, Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False))
     again, never = (
         run(small(METHODS[name], repeats=repeats), problem, rounds=10)
         for repeats in ("allow", "replace")
@@ -445,7 +447,7 @@ def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, n
 
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
 def test_until_a_point_is_repeated_the_replacement_changes_nothing(space: Space) -> None:
-    problem = SlopeProblem(space, Belief(Kernel(3.0, 1.0, 1e-4), standardise=False))
+    problem = SlopeProblem(space, Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False))
     again, never = (
         run(small(TS, repeats=repeats), problem, rounds=10) for repeats in ("allow", "replace")
     )
@@ -493,8 +495,8 @@ def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
     # with the same history, must try the same point, with a fitted kernel as with a fixed one
     for belief in (BELIEFS["fixed"], BELIEFS["fitted"]):
         problem = HillProblem(LIST, belief)
-        first = run(small(FTS_DE, own_belief=OwnBelief("constant", 1.0)), problem, rounds=1)
-        half = run(small(FTS_DE, own_belief=OwnBelief("constant", 0.5)), problem, rounds=1)
+        first = run(small(FTS_DE, solo=SoloProbability("constant", 1.0)), problem, rounds=1)
+        half = run(small(FTS_DE, solo=SoloProbability("constant", 0.5)), problem, rounds=1)
         coins = Draws(0, 0).stream("coin", 1).random(AGENTS)
         alone = coins <= 0.5
         assert 0 < alone.sum() < AGENTS
@@ -513,7 +515,7 @@ def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
     if space is GRID and belief == "fitted":
         pytest.skip("a second's work for each agent and round, and LIST shows the same")
     problem = HillProblem(space, BELIEFS[belief])
-    study = Study(space, small(METHODS[name]), 11, ROUNDS)
+    study = FederatedStudy(space, small(METHODS[name]), 11, ROUNDS)
     whole = simulate(study, problem, Draws(5, 1, chunk=4))
     for group in (1, 3, 4, 9):
         parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
@@ -525,7 +527,7 @@ def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
 
 def test_agents_of_the_first_chunk_meet_the_same_draws_however_many_there_are() -> None:
     few, many = (
-        simulate(Study(GRID, small(TS), agents, 2), Synthetic(), Draws(1, 0, chunk=6))
+        simulate(FederatedStudy(GRID, small(TS), agents, 2), Synthetic(), Draws(1, 0, chunk=6))
         for agents in (6, 20)
     )
     assert np.array_equal(few.points[:, :3], many.points[:6, :3])
@@ -534,7 +536,7 @@ def test_agents_of_the_first_chunk_meet_the_same_draws_however_many_there_are() 
 
 def test_what_is_made_in_between_takes_memory_for_a_group_only() -> None:
     agents = 4000
-    study = Study(GRID, small(TS), agents, 1)
+    study = FederatedStudy(GRID, small(TS), agents, 1)
     simulate(study, Synthetic(), Draws(0, 0))  # what is kept from run to run is there now
 
     def peak(group: int) -> int:
@@ -550,7 +552,7 @@ def test_what_is_made_in_between_takes_memory_for_a_group_only() -> None:
 
 
 def test_groups_and_chunks_of_nobody_are_refused() -> None:
-    study = Study(GRID, small(TS), AGENTS, ROUNDS)
+    study = FederatedStudy(GRID, small(TS), AGENTS, ROUNDS)
     with pytest.raises(InvalidInput, match="group must be at least 1, got group=0"):
         simulate(study, Synthetic(), Draws(0, 0), group=0)
     with pytest.raises(InvalidInput, match="chunk must be at least 1, got chunk=0"):
@@ -561,7 +563,7 @@ def test_groups_and_chunks_of_nobody_are_refused() -> None:
 
 
 def test_draws_on_a_device_need_a_device() -> None:
-    study = Study(GRID, small(TS), AGENTS, ROUNDS)
+    study = FederatedStudy(GRID, small(TS), AGENTS, ROUNDS)
     with pytest.raises(InvalidInput, match="draws on a device need a run on a device"):
         simulate(study, Synthetic(), Draws(0, 0, on_device=True))
 
@@ -571,7 +573,7 @@ def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[torch\]'"):
-        place_named("cuda")
+        device_named("cuda")
 
 
 @pytest.mark.parametrize("belief", BELIEFS)
@@ -579,10 +581,10 @@ def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
 def test_agents_that_have_learnt_but_trust_only_themselves_do_as_those_alone(
     space: Space, belief: str
 ) -> None:
-    ignore: dict[str, Any] = {"own_belief": OwnBelief("constant", 1.0), "initial": 3, "dealt": True}
+    ignore: dict[str, Any] = {"solo": SoloProbability("constant", 1.0), "initial": 3, "dealt": True}
     found = [
         simulate(
-            Study(space, replace(method, **ignore), AGENTS, ROUNDS),
+            FederatedStudy(space, replace(method, **ignore), AGENTS, ROUNDS),
             HillProblem(space, BELIEFS[belief]),
             Draws(0, 0),
         ).points
@@ -607,8 +609,8 @@ def test_agents_that_have_learnt_take_each_way_in_its_share(
 
     for name in counts:
         monkeypatch.setattr(Listed, name, counted(name))
-    method = replace(SOTTOVOCE, initial=3, own_belief=OwnBelief("constant", 0.5))
-    study, agents = Study(LIST, method, 600, 3), 600
+    method = replace(SOTTOVOCE, initial=3, solo=SoloProbability("constant", 0.5))
+    study, agents = FederatedStudy(LIST, method, 600, 3), 600
     simulate(study, HillProblem(LIST, BELIEFS["fixed"]), Draws(0, 0))
     for name, share in (("_from_own_belief", 0.5), ("_beside", 0.25), ("_from_broadcast", 0.25)):
         assert sum(counts[name]) / (3 * agents) == pytest.approx(share, abs=0.06)

@@ -20,7 +20,7 @@ from optuna.trial import Trial, TrialState
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
 from sottovoce.federation.server import Server
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.diary import ATTEMPTS, Diary
 from sottovoce.flower.site import SILENT, Objective, Site
 from sottovoce.flower.studyfile import StudyFile
@@ -33,7 +33,9 @@ SPACE = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4)])
 METHOD = replace(
     DP_FTS_DE, initial=INITIAL, features=10, mechanism=Mechanism(clip=5.0, participation=1.0)
 )
-FILE = StudyFile(Study(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, maximise=False)
+FILE = StudyFile(
+    FederatedStudy(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, direction="minimize"
+)
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
@@ -218,7 +220,7 @@ def test_a_site_is_always_the_same_agent_of_the_same_study(tmp_path: Path) -> No
     moved = Site(longer, quadratic, tmp_path).answer(call(0, file=longer))
     assert moved.answer == "refused"
     assert "this site's folder belongs to study" in moved.reason
-    turned = replace(FILE, maximise=True)
+    turned = replace(FILE, direction="maximize")
     reply = Site(turned, quadratic, tmp_path).answer(call(0, file=turned))
     assert "belongs to a study of the other direction" in reply.reason
 

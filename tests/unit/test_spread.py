@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.gp.quasirandom import public_uniforms, spread_points
+from sottovoce.gp.quasirandom import public_uniforms, quasirandom_points
 
 
 def unevenness(points: NDArray[np.float64], corners: NDArray[np.float64]) -> float:
@@ -24,7 +24,7 @@ def test_a_label_gives_these_numbers_for_ever() -> None:
         [0.20259733379337774, 0.4463611651195507],
         [0.5705082479926205, 0.14697158117667186],
     ]
-    found = spread_points(b"here", 1000, 2)[[0, 1, 999]]
+    found = quasirandom_points(b"here", 1000, 2)[[0, 1, 999]]
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-12)
 
 
@@ -44,13 +44,13 @@ def test_the_highest_cell_stays_below_one(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("sottovoce.gp.quasirandom.hashlib.shake_256", lambda label: Highest())
     assert np.all(public_uniforms(b"", 4) < 1.0)
-    points = spread_points(b"", 500, 3)
+    points = quasirandom_points(b"", 500, 3)
     assert np.all((points > 0) & (points < 1))
 
 
 @pytest.mark.parametrize("dims", range(1, 7))
 def test_every_point_lies_inside_the_open_cube_and_none_comes_twice(dims: int) -> None:
-    points = spread_points(b"inside", 5000, dims)
+    points = quasirandom_points(b"inside", 5000, dims)
     assert points.shape == (5000, dims)
     assert np.all((points > 0) & (points < 1))
     assert all(len(np.unique(column)) == 5000 for column in points.T)
@@ -62,21 +62,21 @@ def test_any_run_of_points_lies_more_evenly_than_random_ones(dims: int, run: sli
     random = np.random.default_rng(1)
     corners = random.random((500, dims))
     count = run.stop - run.start
-    ours = [unevenness(spread_points(b"%d" % k, 500, dims)[run], corners) for k in range(10)]
+    ours = [unevenness(quasirandom_points(b"%d" % k, 500, dims)[run], corners) for k in range(10)]
     theirs = [unevenness(random.random((count, dims)), corners) for _ in range(10)]
     assert np.mean(ours) < 0.85 * np.mean(theirs)
 
 
 @pytest.mark.parametrize("dims", [1, 2])
 def test_no_two_of_a_run_are_as_near_as_random_ones_come(dims: int) -> None:
-    points = spread_points(b"apart", 200, dims)
+    points = quasirandom_points(b"apart", 200, dims)
     apart = np.linalg.norm(points[:, None] - points[None], axis=-1) + 9 * np.eye(200)
     assert apart.min() > 0.3 * 200 ** (-1 / dims)
 
 
 def test_another_label_moves_all_points_and_a_longer_list_begins_the_same() -> None:
-    first, other = spread_points(b"one", 30, 3), spread_points(b"two", 30, 3)
+    first, other = quasirandom_points(b"one", 30, 3), quasirandom_points(b"two", 30, 3)
     assert not np.any(np.isclose(first, other))
-    np.testing.assert_array_equal(spread_points(b"one", 90, 3)[:30], first)
+    np.testing.assert_array_equal(quasirandom_points(b"one", 90, 3)[:30], first)
     shift = (other - first) % 1.0  # one step for all: the start alone is what the label gives
     np.testing.assert_allclose(shift, np.broadcast_to(shift[0], shift.shape), atol=1e-12)

@@ -14,20 +14,20 @@ import pytest
 
 from sottovoce.errors import InvalidInput
 from sottovoce.federation.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
-from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
-from sottovoce.federation.study import Study
+from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.weights import Weights
 from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Category, Float, Integer, Space
 
 SPACE = Space([Float("x", 0, 1), Float("y", 1e-3, 1.0, log=True)])
-STUDY = Study(SPACE, DP_FTS_DE, agents=6, rounds=4)
+STUDY = FederatedStudy(SPACE, DP_FTS_DE, agents=6, rounds=4)
 
 
-def again(space: Space = SPACE) -> Study:
+def again(space: Space = SPACE) -> FederatedStudy:
     """The same constants, built from scratch."""
     method = Method("dp-fts-de", mechanism=Mechanism(clip=11.0), regions=2)
-    return Study(Space(list(space.parameters)), method, 6, 4, 0)
+    return FederatedStudy(Space(list(space.parameters)), method, 6, 4, 0)
 
 
 def test_studies_with_the_same_constants_have_the_same_fingerprint() -> None:
@@ -40,16 +40,16 @@ def test_a_fingerprint_is_the_same_in_every_process() -> None:
     code = (
         "from sottovoce.federation.methods import TS;"
         "from sottovoce.space import Category, Float, Space;"
-        "from sottovoce.federation.study import Study;"
+        "from sottovoce.federation.study import FederatedStudy;"
         "space = Space([Float('x', 0.0, 1.0), Category('c', ('a', 'b'))]);"
-        "print(Study(space, TS, 2, 3).fingerprint)"
+        "print(FederatedStudy(space, TS, 2, 3).fingerprint)"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     found = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     space = Space([Float("x", 0.0, 1.0), Category("c", ("a", "b"))])
-    assert found.stdout.strip() == Study(space, TS, 2, 3).fingerprint
+    assert found.stdout.strip() == FederatedStudy(space, TS, 2, 3).fingerprint
 
 
 SPACES = {
@@ -80,16 +80,16 @@ OTHER_METHODS: dict[str, dict[str, Any]] = {
     "regions": {"regions": 3},
     "local_start": {"local_start": False},
     "weights": {"weights": Weights(hold=6)},
-    "own_belief": {"own_belief": OwnBelief("inverse")},
+    "solo": {"solo": SoloProbability("inverse")},
     "exploration": {"exploration": Exploration("theorem")},
-    "speaking": {"speaking": Speaking(last=2)},
+    "speaking": {"speaking": ReleaseSchedule(last=2)},
     "features": {"features": 51},
     "lengthscale": {"lengthscale": 0.031},
     "repeats": {"repeats": "replace"},
     "says": {"says": "mean"},
     "hears": {
         **{"says": "sums", "hears": "learn", "dealt": True, "regions": 1},
-        "speaking": Speaking(last=0),
+        "speaking": ReleaseSchedule(last=0),
     },
     "wary": {"wary": True},
     "dealt": {"dealt": True},
@@ -127,13 +127,13 @@ PARTS: list[tuple[str, Any, dict[str, Any]]] = [
         DP_FTS_DE.weights,
         {"kind": "ratio", "strength": 16.0, "hold": 1, "decay": 1, "adaptive": False},
     ),
-    ("own_belief", DP_FTS_DE.own_belief, {"kind": "constant", "value": 0.5}),
+    ("solo", DP_FTS_DE.solo, {"kind": "constant", "value": 0.5}),
     (
         "exploration",
         DP_FTS_DE.exploration,
         {"kind": "theorem", "norm": 2.0, "noise": 0.2, "failure": 0.2},
     ),
-    ("speaking", DP_FTS_DE.speaking, {"every": 2, "last": 9}),
+    ("speaking", DP_FTS_DE.releases, {"every": 2, "last": 9}),
 ]
 
 
@@ -160,7 +160,7 @@ def test_a_whole_number_written_as_a_float_is_the_same_constant() -> None:
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_study_is_plain_data(name: str) -> None:
-    study = Study(SPACE, METHODS[name], 5, 3, 7)
+    study = FederatedStudy(SPACE, METHODS[name], 5, 3, 7)
     text = json.dumps(study.to_dict(), allow_nan=False)
     assert json.loads(text) == study.to_dict()
     assert study.to_dict()["method"]["name"] == name
@@ -176,41 +176,41 @@ def test_an_infinite_clip_can_be_written_down() -> None:
 
 def test_more_regions_than_agents_are_refused_at_once() -> None:
     with pytest.raises(InvalidInput, match="regions=2, agents=1"):
-        Study(SPACE, FTS_DE, agents=1, rounds=3)
+        FederatedStudy(SPACE, FTS_DE, agents=1, rounds=3)
 
 
 def test_regions_on_a_space_that_cannot_be_cut_are_refused_at_once() -> None:
     with pytest.raises(InvalidInput, match="needs a numeric parameter"):
-        Study(Space([Category("c", ("a", "b"))]), FTS_DE, agents=4, rounds=3)
+        FederatedStudy(Space([Category("c", ("a", "b"))]), FTS_DE, agents=4, rounds=3)
 
 
 @pytest.mark.parametrize("agents", [0, -1, 2.5])
 def test_a_study_needs_a_whole_number_of_agents(agents: Any) -> None:
     with pytest.raises(InvalidInput):
-        Study(SPACE, TS, agents=agents, rounds=3)
+        FederatedStudy(SPACE, TS, agents=agents, rounds=3)
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 2.5])
 def test_a_study_needs_a_whole_number_of_rounds(rounds: Any) -> None:
     with pytest.raises(InvalidInput):
-        Study(SPACE, TS, agents=3, rounds=rounds)
+        FederatedStudy(SPACE, TS, agents=3, rounds=rounds)
 
 
 @pytest.mark.parametrize("seed", [-1, 0.5, "0", None])
 def test_the_feature_seed_must_be_a_whole_number(seed: Any) -> None:
     with pytest.raises(InvalidInput, match="feature_seed must be a whole number"):
-        Study(SPACE, TS, 3, 3, feature_seed=seed)
+        FederatedStudy(SPACE, TS, 3, 3, feature_seed=seed)
 
 
 def test_peers_need_at_least_one_other() -> None:
     with pytest.raises(InvalidInput, match="at least 2 agents, got agents=1"):
-        Study(SPACE, FTS, agents=1, rounds=3)
-    assert Study(SPACE, TS, agents=1, rounds=3).agents == 1
+        FederatedStudy(SPACE, FTS, agents=1, rounds=3)
+    assert FederatedStudy(SPACE, TS, agents=1, rounds=3).agents == 1
 
 
 def test_categories_are_never_cut() -> None:
     space = Space([Category("c", ("a", "b", "d")), Float("x", 0, 1), Integer("n", 1, 8)])
-    study = Study(space, replace(FTS_DE, regions=4), 8, 2)
+    study = FederatedStudy(space, replace(FTS_DE, regions=4), 8, 2)
     assert study.regions.splits == (1, 1, 1, 2, 2)
 
 
@@ -229,14 +229,14 @@ def test_a_studys_weights_are_its_methods() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_a_study_is_made_again_from_its_constants(name: str) -> None:
     space = Space([Float("x", 1e-3, 1.0, log=True), Category("c", ("a", "b"))])
-    whole = Study(space, METHODS[name], 6, 9, 3)
-    again = Study.from_dict(json.loads(json.dumps(whole.to_dict())))
+    whole = FederatedStudy(space, METHODS[name], 6, 9, 3)
+    again = FederatedStudy.from_dict(json.loads(json.dumps(whole.to_dict())))
     assert again.fingerprint == whole.fingerprint
     assert again.method == whole.method
 
 
 def test_constants_that_are_no_study_are_refused() -> None:
-    good = Study(Space([Float("x", 0.0, 1.0)]), METHODS["dp-fts"], 6, 9).to_dict()
+    good = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHODS["dp-fts"], 6, 9).to_dict()
     method = good["method"]
     for bad in (
         {},
@@ -247,7 +247,7 @@ def test_constants_that_are_no_study_are_refused() -> None:
         {**good, "space": {}},
     ):
         with pytest.raises(InvalidInput):
-            Study.from_dict(bad)
+            FederatedStudy.from_dict(bad)
     for other in ({**good, "schema": 2}, {**good, "more": 1}):
         with pytest.raises(InvalidInput, match="of this version's"):
-            Study.from_dict(other)
+            FederatedStudy.from_dict(other)

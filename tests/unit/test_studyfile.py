@@ -56,7 +56,7 @@ def test_a_study_is_read_with_the_noise_that_its_epsilon_needs(tmp_path: Path) -
     assert (study.method.name, study.space.names) == ("sottovoce", ("x", "depth"))
     assert (file.maximise, file.trial_limit) == (True, 600.0)
     assert (file.budget.epsilon, file.budget.delta, file.budget.accountant) == (2.0, 1e-5, "pld")
-    releases = [planned_event(study, "x")] * study.method.speaking.count(study.rounds)
+    releases = [planned_event(study, "x")] * study.method.releases.count(study.rounds)
     assert 1.9 < epsilon(releases, 1e-5) <= 2.0
 
 

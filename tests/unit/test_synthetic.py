@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sottovoce.acquisition.moves import exact_table
+from sottovoce.acquisition.thompson import exact_table
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.kernel import covariance
 from sottovoce.problems import problem_named
@@ -86,7 +86,7 @@ def test_observations_carry_noise_of_variance_a_hundredth() -> None:
 
 
 def test_agents_know_the_kernel_and_take_values_as_they_come() -> None:
-    belief = Synthetic().setting.belief
+    belief = Synthetic().setting.surrogate
     assert belief.kernel == KERNEL
     assert not belief.standardise
     assert (KERNEL.lengthscale, KERNEL.variance, KERNEL.noise) == (0.03, 1.0, 0.01)

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce import cli
-from sottovoce.device import Place, place_named
+from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError, TrialError
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems import PROBLEMS, maketable
 from sottovoce.problems.design import design, held_out_design, powers_of
 from sottovoce.problems.maketable import make_table
@@ -73,9 +73,9 @@ class Computed(RealProblem):
 
     @property
     def setting(self) -> Setting:
-        return Setting(SQUARE if self.shape == 2 else MIXED, Belief(), 3)
+        return Setting(SQUARE if self.shape == 2 else MIXED, Surrogate(), 3)
 
-    def trainer(self, place: Place) -> Trainer:
+    def trainer(self, place: Device) -> Trainer:
         return Formula(bowl)
 
 
@@ -83,7 +83,7 @@ class Computed(RealProblem):
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SOTTOVOCE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(
-        maketable, "Workers", lambda problem, batch, jobs: Here(problem.trainer(place_named(None)))
+        maketable, "Workers", lambda problem, batch, jobs: Here(problem.trainer(device_named(None)))
     )
     return tmp_path / "cache"
 
@@ -309,7 +309,7 @@ def test_a_table_is_read_once_and_anew_when_it_has_changed(cache: Path) -> None:
 def test_a_table_is_made_of_every_agent_at_every_point_and_resumes() -> None:
     seen = list[tuple[int, int]]()
     table = make_table(
-        Computed(), place_named(None), points=16, held_out=8, advance=lambda *n: seen.append(n)
+        Computed(), device_named(None), points=16, held_out=8, advance=lambda *n: seen.append(n)
     )
     assert table.values.shape == (3, 16 + 4 * 4 + 4)
     np.testing.assert_allclose(
@@ -321,7 +321,7 @@ def test_a_table_is_made_of_every_agent_at_every_point_and_resumes() -> None:
     assert seen[-1] == (total, total)
     assert table.about["trained"] == total
     assert table.about["problem"] == "computed"
-    again = make_table(Computed(), place_named(None), points=16, held_out=8)
+    again = make_table(Computed(), device_named(None), points=16, held_out=8)
     assert again.about["trained"] == 0
     np.testing.assert_array_equal(again.values, table.values)
 
@@ -329,7 +329,7 @@ def test_a_table_is_made_of_every_agent_at_every_point_and_resumes() -> None:
 def test_on_a_device_models_are_trained_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="a device needs the extra `torch`")
     monkeypatch.delattr(maketable, "Workers")
-    table = make_table(Computed(), place_named("cpu"), points=4, held_out=2)
+    table = make_table(Computed(), device_named("cpu"), points=4, held_out=2)
     assert table.about["command"].endswith("--points 4 --held-out 2 --device cpu")
 
 
@@ -337,7 +337,7 @@ def test_no_table_is_made_of_trials_that_failed(monkeypatch: pytest.MonkeyPatch)
     broken = Formula(lambda agents, points: np.where(agents == 2, np.nan, 0.5))
     monkeypatch.setattr(Computed, "trainer", lambda self, place: broken)
     with pytest.raises(TrialError, match=r"24 of 72 models.*agent 2, .*got nan"):
-        make_table(Computed(), place_named(None), points=4, held_out=8)
+        make_table(Computed(), device_named(None), points=4, held_out=8)
 
 
 def asked(

@@ -9,8 +9,8 @@ import pytest
 from sottovoce.errors import InvalidInput
 from sottovoce.experiments.theory import Terms, bound
 from sottovoce.federation.methods import DP_FTS_DE, TS, Method
-from sottovoce.federation.schedule import OwnBelief
-from sottovoce.federation.study import Study
+from sottovoce.federation.schedule import SoloProbability
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems.synthetic import SPACE
 
@@ -18,12 +18,12 @@ from sottovoce.problems.synthetic import SPACE
 def terms(agents: int = 200, clipped: float = 0.01, rounds: int = 3, **changes: Any) -> Terms:
     mechanism = replace(Mechanism(11.0, 0.25, 1.0), **changes.pop("mechanism", {}))
     method: Method = replace(DP_FTS_DE, mechanism=mechanism, **changes)
-    return bound(Study(SPACE, method, agents, rounds), clipped)
+    return bound(FederatedStudy(SPACE, method, agents, rounds), clipped)
 
 
 def test_the_terms_are_the_theorems_written_out() -> None:
     found = terms(rounds=2)
-    study = Study(SPACE, replace(DP_FTS_DE, mechanism=Mechanism(11.0, 0.25, 1.0)), 200, 2)
+    study = FederatedStudy(SPACE, replace(DP_FTS_DE, mechanism=Mechanism(11.0, 0.25, 1.0)), 200, 2)
     noise = clipping = 0.0
     for t in (1, 2):
         share = 1 / math.sqrt(t)
@@ -53,12 +53,12 @@ def test_the_noise_term_scales_as_the_theorem_says(
 
 def test_more_regions_and_slower_decay_make_the_bound_worse() -> None:
     assert terms(regions=4).added > terms(regions=2).added
-    assert terms(own_belief=OwnBelief("root")).added > terms(own_belief=OwnBelief("square")).added
+    assert terms(solo=SoloProbability("root")).added > terms(solo=SoloProbability("square")).added
     assert terms(clipped=0.5).clipping > terms(clipped=0.1).clipping
 
 
 def test_methods_without_a_mechanism_and_impossible_shares_are_refused() -> None:
     with pytest.raises(InvalidInput, match="mechanism"):
-        bound(Study(SPACE, TS, 4, 2), 0.0)
+        bound(FederatedStudy(SPACE, TS, 4, 2), 0.0)
     with pytest.raises(InvalidInput, match="clipped"):
         terms(clipped=1.5)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, TrialError
 from sottovoce.problems.maketable import make_table
 from sottovoce.problems.trialcache import DamagedTrial
@@ -38,7 +38,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.simulation.problem import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.trials import LiveObjectives
@@ -83,7 +83,7 @@ class MadeUp(RealProblem):
     @property
     def setting(self):
         space = Space([Float("x", 0.0, 1.0), Integer("k", 1, 3)])
-        return Setting(space, Belief(), 6)
+        return Setting(space, Surrogate(), 6)
 
     def trainer(self, place):
         if self.mischief == "no data" and os.environ.get("HIDDEN") != str(os.getpid()):
@@ -248,7 +248,7 @@ def test_workers_that_cannot_live_are_given_up(
 
 def test_a_table_is_made_by_workers_and_resumes_for_nothing(made_up: Any) -> None:
     table, again = (
-        make_table(made_up.MadeUp(), place_named(None), points=4, held_out=3, jobs=2)
+        make_table(made_up.MadeUp(), device_named(None), points=4, held_out=3, jobs=2)
         for _ in range(2)
     )
     wanted = (np.arange(6)[:, None] + table.points[:, 0]) / 10

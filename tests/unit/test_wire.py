@@ -257,11 +257,11 @@ def test_whatever_arrives_is_understood_or_refused(
 
 def test_constants_travel_as_the_same_values() -> None:
     from sottovoce.federation.methods import METHODS
-    from sottovoce.federation.study import Study
+    from sottovoce.federation.study import FederatedStudy
     from sottovoce.space import Category, Float, Space
 
     space = Space([Float("x", 1e-5, 0.1, log=True), Category("c", ("a", "b"))])
-    constants = {**Study(space, METHODS["sottovoce"], 5, 9).to_dict(), "epsilon": 1.0}
+    constants = {**FederatedStudy(space, METHODS["sottovoce"], 5, 9).to_dict(), "epsilon": 1.0}
     back = Call.from_records(replace(CALL, constants=constants).to_records())
     assert back.constants == json.loads(json.dumps(constants))
 

@@ -115,23 +115,23 @@ class RegionalDraw:
 
 
 @dataclass(frozen=True)
-class Joined:
-    """An agent's own part plus a factor (B,) times a common function."""
+class JointDraw:
+    """An agent's own part plus a factor (B,) times a shared function."""
 
     own: Drawn
-    common: Drawn
+    shared: Drawn
     factor: Array
 
     def values(self, x: Array) -> Array:
         """(B, K, D) -> (B, K)."""
-        return self.own.values(x) + self.factor[:, None] * self.common.values(x)
+        return self.own.values(x) + self.factor[:, None] * self.shared.values(x)
 
     def values_and_gradients(self, x: Array) -> tuple[Array, Array]:
         """(B, K, D) -> (B, K) and (B, K, D)."""
         value, slope = self.own.values_and_gradients(x)
-        shared, towards = self.common.values_and_gradients(x)
+        other, towards = self.shared.values_and_gradients(x)
         factor = self.factor[:, None]
-        return value + factor * shared, slope + factor[..., None] * towards
+        return value + factor * other, slope + factor[..., None] * towards
 
 
 def _norm(wave: Array, xp: Any) -> Array:

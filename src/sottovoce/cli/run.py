@@ -38,9 +38,11 @@ def run(
     features: Annotated[int | None, typer.Option(help="M.")] = None,
     lengthscale: Annotated[float | None, typer.Option(help="Of the shared features.")] = None,
     weights: Annotated[str | None, typer.Option(help="A named weighting of regions.")] = None,
-    own_belief: Annotated[str | None, typer.Option(help="p_t: root, inverse, square, news")] = None,
-    local_start: Annotated[
-        bool | None, typer.Option(help="Initial points from the agent's own region.")
+    solo: Annotated[
+        str | None, typer.Option(help="p_t: root, inverse, square, since-release")
+    ] = None,
+    initial_design: Annotated[
+        str | None, typer.Option(help="First points: region, uniform or public.")
     ] = None,
     repeats: Annotated[
         str | None, typer.Option(help="A query tried before: allow, or replace by a random one.")

@@ -18,7 +18,7 @@ from sottovoce.cli.show import ERR, OUT, Json, number, print_json
 from sottovoce.errors import InvalidInput, LedgerError
 
 if TYPE_CHECKING:
-    from sottovoce.federation.study import Study
+    from sottovoce.federation.study import FederatedStudy
     from sottovoce.privacy.events import Event
     from sottovoce.privacy.ledger import Entry
 
@@ -62,7 +62,7 @@ def look(ledger: Path) -> dict[str, Any]:
     view, journal = read_ledger(ledger), read_journal(ledger.parent / NAME)
     study = _study(view.constants, ledger)
     events = [entry.release.event for entry in view.entries]
-    releases = study.method.speaking.count(study.rounds)
+    releases = study.method.releases.count(study.rounds)
     ended = [line for line in journal if line.get("event") in ("finished", "stopped")]
     finished = any(line.get("head") == view.head for line in ended)
     stopped = str(journal[-1].get("reason")) if ended and journal[-1] is ended[-1] else None
@@ -86,12 +86,12 @@ def look(ledger: Path) -> dict[str, Any]:
     }
 
 
-def _study(constants: dict[str, Any], ledger: Path) -> Study:
-    from sottovoce.federation.study import Study
+def _study(constants: dict[str, Any], ledger: Path) -> FederatedStudy:
+    from sottovoce.federation.study import FederatedStudy
 
     own = {key: value for key, value in constants.items() if key not in _OURS}
     try:
-        return Study.from_dict(own)
+        return FederatedStudy.from_dict(own)
     except InvalidInput as error:
         raise LedgerError(f"ledger {ledger} is of no study that can be told: {error}") from error
 
@@ -130,7 +130,7 @@ def _spent(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
     }
 
 
-def _round(entry: Entry, study: Study, journal: list[dict[str, Any]]) -> dict[str, Any]:
+def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -> dict[str, Any]:
     line: dict[str, Any] = {}
     for each in journal:
         if each.get("event") == "closed" and each.get("round") == entry.round:
@@ -145,7 +145,7 @@ def _round(entry: Entry, study: Study, journal: list[dict[str, Any]]) -> dict[st
     }
 
 
-def _signal_to_noise(entry: Entry, study: Study) -> float | None:
+def _signal_to_noise(entry: Entry, study: FederatedStudy) -> float | None:
     """An estimate from what everybody was sent: |v|² is P·M·σ² of noise plus what was said."""
     from sottovoce.privacy.release import noise_scale
 

@@ -65,7 +65,7 @@ def make(
     as_json: Json = False,
 ) -> None:
     """Train a problem's models at many points and keep their scores; run again to resume."""
-    from sottovoce.device import place_named
+    from sottovoce.device import device_named
     from sottovoce.problems.maketable import make_table
     from sottovoce.problems.table import own_tables
 
@@ -75,7 +75,7 @@ def make(
     path = own_tables() / f"{problem.table}.npz" if out is None else out
     check(path.parent.is_dir(), "out must be in a folder that exists", out=str(path))
     check(path.suffix == ".npz", "out must end in .npz", out=str(path))
-    place = place_named(device)
+    place = device_named(device)
     have_data([replace(problem, objective="live").name])
     try:
         with counting_bar() as bar:

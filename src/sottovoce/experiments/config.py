@@ -10,8 +10,8 @@ from typing import Any, cast, get_args, get_type_hints
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
 from sottovoce.federation.methods import Method, for_real_world, method_named
-from sottovoce.federation.schedule import OwnBelief
-from sottovoce.federation.study import Study
+from sottovoce.federation.schedule import SoloProbability
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.weights import NAMED_WEIGHTS
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import paper_delta
@@ -32,14 +32,16 @@ _KINDS: dict[Any, tuple[str, ...]] = {
         "sampling",
         "sensitivity",
         "weights",
-        "own_belief",
+        "solo",
         "repeats",
-        "says",
-        "hears",
+        "initial_design",
+        "message",
+        "shared_model",
+        "acquisition",
         "basis",
         "device",
     ),
-    bool: ("local_start", "wary", "dealt"),
+    bool: ("trust_gate",),
 }
 _WORDS: dict[Any, str] = {
     int: "a whole number",
@@ -70,15 +72,15 @@ class RunConfig:
     noise: float | None = None
     sampling: str | None = None
     sensitivity: str | None = None
-    weights: str | None = None  # a name from regions.NAMED_WEIGHTS
-    own_belief: str | None = None  # p_t: root, inverse, square, news, or constant: alone
-    local_start: bool | None = None
+    weights: str | None = None  # a name from weights.NAMED_WEIGHTS
+    solo: str | None = None  # p_t: root, inverse, square, since-release, or constant: alone
+    initial_design: str | None = None  # a name from parts.INITIAL_DESIGNS
+    message: str | None = None  # a name from parts.MESSAGES
+    shared_model: str | None = None  # a name from parts.SHARED_MODELS
+    acquisition: str | None = None  # a name from parts.ACQUISITIONS
+    trust_gate: bool | None = None  # whether agents doubt the shared model
     repeats: str | None = None  # of a query tried before: allow or replace
-    says: str | None = None  # what an agent sends: draw, mean or sums
-    hears: str | None = None  # what it makes of a broadcast: follow or learn
-    wary: bool | None = None  # whether who learns doubts what was learnt
-    dealt: bool | None = None  # initial points of a public design
-    basis: str | None = None  # shared features: random or spread
+    basis: str | None = None  # shared features: random or quasirandom
     last: int | None = None  # the last round that speaks
     device: str | None = None  # a device of PyTorch's, such as "cuda"; None: NumPy
 
@@ -95,7 +97,7 @@ class RunConfig:
         object.__setattr__(self, "problem", problem_named(self.problem).name)
         # whatever else is wrong is said before anything runs; a noise takes seconds to find
         space, size = problem_named(self.problem).setting.space, self.size()
-        _ = Study(space, self._method_but_noise(), *size), self.resolved_delta()
+        _ = FederatedStudy(space, self._method_but_noise(), *size), self.resolved_delta()
 
     def resolved_method(self) -> Method:
         """The named method with this config's changes."""
@@ -109,10 +111,10 @@ class RunConfig:
         method, setting = method_named(self.method), problem_named(self.problem).setting
         if self.resolved_settings() == "real-world":
             method = for_real_world(method)
-        if method.hears == "learn":
-            method = planned(method, setting.space.dims, setting.belief.kernel)
-        names = ["regions", "features", "lengthscale", "local_start", "repeats"]
-        names += ["says", "hears", "wary", "dealt", "basis"]
+        if method.shared_model == "pooled":
+            method = planned(method, setting.space.dims, setting.surrogate.kernel)
+        names = ["regions", "features", "lengthscale", "repeats", "basis", "trust_gate"]
+        names += ["initial_design", "message", "shared_model", "acquisition"]
         changes: dict[str, Any] = {
             n: getattr(self, n) for n in names if getattr(self, n) is not None
         }
@@ -120,10 +122,10 @@ class RunConfig:
             known = f"weights must be one of {', '.join(NAMED_WEIGHTS)}"
             check(self.weights in NAMED_WEIGHTS, known, weights=self.weights)
             changes["weights"] = NAMED_WEIGHTS[self.weights]
-        if self.own_belief is not None:
-            changes["own_belief"] = OwnBelief(cast(Any, self.own_belief))
+        if self.solo is not None:
+            changes["solo"] = SoloProbability(cast(Any, self.solo))
         if self.last is not None:
-            changes["speaking"] = replace(method.speaking, last=self.last)
+            changes["releases"] = replace(method.releases, last=self.last)
         parts = [field.name for field in fields(Mechanism)]
         mechanism = {n: getattr(self, n) for n in parts if getattr(self, n) is not None}
         if mechanism and method.mechanism is None:
@@ -146,10 +148,10 @@ class RunConfig:
         check(name in SETTINGS, f"settings must be one of {', '.join(SETTINGS)}", settings=name)
         return name
 
-    def study(self) -> Study:
+    def study(self) -> FederatedStudy:
         """The study to simulate."""
         space, (agents, rounds) = problem_named(self.problem).setting.space, self.size()
-        return Study(space, self.resolved_method(), agents, rounds)
+        return FederatedStudy(space, self.resolved_method(), agents, rounds)
 
     def size(self) -> tuple[int, int]:
         """N and T: as given, or the problem's, or the paper's."""

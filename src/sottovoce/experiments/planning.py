@@ -15,8 +15,8 @@ import numpy as np
 
 from sottovoce.errors import InvalidInput, check
 from sottovoce.federation.methods import SOTTOVOCE, TS, Method
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import noise_for, paper_delta
@@ -56,7 +56,7 @@ def within(method: Method, agents: int, rounds: int, epsilon: float, delta: floa
     check(agents >= 1, "agents must be at least 1", agents=agents)
     check(rounds >= 1, "rounds must be at least 1", rounds=rounds)
     unit = replace(cast(Mechanism, method.mechanism), noise=1.0)
-    event, releases = unit.event(agents, "plan"), method.speaking.count(rounds)
+    event, releases = unit.event(agents, "plan"), method.releases.count(rounds)
     noise = _least_noise(cast(SubsampledGaussian, event), releases, epsilon, delta)
     return replace(method, mechanism=replace(unit, noise=noise))
 
@@ -86,7 +86,7 @@ class _Stage:
 
     @property
     def setting(self) -> Setting:
-        return replace(problem_named(self.name).setting, belief=Belief())
+        return replace(problem_named(self.name).setting, surrogate=Surrogate())
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
         return problem_named(self.name).draw(agents, random)
@@ -103,7 +103,7 @@ def rehearse(
     space = stage.setting.space
     regret = [
         [
-            simulate(Study(space, each, agents, rounds), stage, Draws(seed, run))
+            simulate(FederatedStudy(space, each, agents, rounds), stage, Draws(seed, run))
             .simple_regret[:, 1:]
             .mean()
             for run in range(runs)
@@ -125,9 +125,9 @@ def forecast(
     resolved = paper_delta(agents) if delta is None else delta
     method = within(planned(SOTTOVOCE, dims), agents, rounds, epsilon, resolved)
     space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
-    study = Study(space, method, agents, rounds)
+    study = FederatedStudy(space, method, agents, rounds)
     mechanism = cast(Mechanism, method.mechanism)
-    events = [mechanism.event(agents, "plan")] * method.speaking.count(rounds)
+    events = [mechanism.event(agents, "plan")] * method.releases.count(rounds)
     gained = rehearse(method, dims, agents, rounds, runs) if runs else None
     return {
         "epsilon": spent(events, resolved),
@@ -143,7 +143,7 @@ def forecast(
         "features": method.features,
         "lengthscale": method.lengthscale,
         "initial": method.initial,
-        "revealed": study.pool.revealed(study.release_noise, len(events)),
-        "signal_to_noise": study.pool.signal(study.release_noise),
+        "revealed": study.pooled.revealed(study.release_noise, len(events)),
+        "signal_to_noise": study.pooled.signal(study.release_noise),
         "rehearsal": None if gained is None else asdict(gained),
     }

@@ -163,10 +163,11 @@ def _searches(config: RunConfig) -> tuple[Any, ...]:
     """
     study, method = config.study(), config.resolved_method()
     basis = (method.features, method.lengthscale, method.basis, method.regions)
-    start = (method.local_start, method.dealt, method.hears, method.doubts, method.own_belief)
-    # agents that learn weigh what they hear by the noise it is known to have
-    heard = (study.release_noise, method.speaking) if method.hears == "learn" else ()
-    return (config.problem, study.agents, *basis, *start, *heard)
+    parts = (method.initial_design, method.shared_model, method.acquisition)
+    search = (*parts, method.trust_gate, method.solo)
+    # a pooled model weighs what is heard by the noise it is known to have
+    heard = (study.release_noise, method.releases) if method.shared_model == "pooled" else ()
+    return (config.problem, study.agents, *basis, *search, *heard)
 
 
 def _common_settings(figure: Figure) -> dict[str, Any]:

@@ -17,16 +17,16 @@ from sottovoce.experiments.config import RunConfig
 from sottovoce.experiments.store import RunResult, Store
 from sottovoce.experiments.tasks import Task, Watcher, run_study, run_tasks
 from sottovoce.federation.server import planned_event
-from sottovoce.federation.study import Study, plain
+from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.files import write_text
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
 from sottovoce.problems import problem_named
 
 
-def planned_events(study: Study) -> list[Event]:
+def planned_events(study: FederatedStudy) -> list[Event]:
     """Everything the study will release."""
-    return [planned_event(study, "plan")] * study.method.speaking.count(study.rounds)
+    return [planned_event(study, "plan")] * study.method.releases.count(study.rounds)
 
 
 def run_one(config: RunConfig, run: int, watcher: Watcher | None = None) -> RunResult:

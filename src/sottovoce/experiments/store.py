@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce import __version__
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import StorageError
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_text, write_whole
 
 
@@ -40,7 +40,7 @@ class Store:
     """The folder of one experiment: a study on a problem from a seed."""
 
     folder: Path
-    study: Study
+    study: FederatedStudy
     problem: str
     seed: int
     device: str | None = None  # whose draws differ from NumPy's
@@ -60,7 +60,7 @@ class Store:
         """The first `runs` but for those that are there; the folder is made ready for them."""
         missing = [run for run in range(runs) if not self.holds(run)]
         if missing:
-            place_named(self.device)  # refused before anything is written
+            device_named(self.device)  # refused before anything is written
         self.prepare()
         return missing
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from sottovoce.errors import TrialError, check
 from sottovoce.experiments.store import RunResult, Store
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.events import Event
 from sottovoce.problems import Problem
 from sottovoce.simulation import Draws, Outcome, simulate
@@ -26,7 +26,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def run_study(
-    study: Study,
+    study: FederatedStudy,
     problem: Problem,
     seed: int,
     run: int,

@@ -21,7 +21,7 @@ from sottovoce.experiments.figure import FACTORS, Claim, Figure
 from sottovoce.experiments.store import RunResult
 from sottovoce.experiments.verdicts import Finding, judge, measured
 from sottovoce.federation.schedule import information_gain
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 
 B = 1.0  # bound on the objectives' norm
 DISTANCE = 0.04  # d_n: the synthetic agents differ by ±0.02 at every point
@@ -41,7 +41,7 @@ class Terms:
         return self.noise + self.clipping
 
 
-def bound(study: Study, clipped: float) -> Terms:
+def bound(study: FederatedStudy, clipped: float) -> Terms:
     """The terms for a private study in which the share `clipped` of all vectors is cut down."""
     method, mechanism = study.method, study.method.mechanism
     check(mechanism is not None, "the theorem's terms need a mechanism", method=method.name)
@@ -50,7 +50,7 @@ def bound(study: Study, clipped: float) -> Terms:
     if mechanism is not None:
         M, P, q = method.features, method.regions, mechanism.rate(study.agents)
         for t in range(1, study.rounds + 1):
-            share = 1.0 - method.alone(t)
+            share = 1.0 - method.solo_probability(t)
             reach = share * P * float(study.weights(t - 1).max()) / q
             gain = math.sqrt(information_gain(t, study.space.dims))
             error = B * t * t / math.sqrt(M)  # ε = O(M^(−1/2))

@@ -9,26 +9,26 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.acquisition import joint as beside
-from sottovoce.acquisition import moves
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
     StorageError,
     StudyMismatch,
     WrongRound,
+    check,
 )
+from sottovoce.federation import policy
+from sottovoce.federation.batch import Fitted
+from sottovoce.federation.draws import OwnDraws
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.searcher import Searcher
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief, kernel_from_list, kernel_to_list
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate, kernel_from_list, kernel_to_list
 from sottovoce.files import write_text
-from sottovoce.gp import posterior
 
 
 class Agent(Searcher):
@@ -38,6 +38,7 @@ class Agent(Searcher):
     """
 
     _said: Message | None = None
+    _broadcast: Broadcast | None = None  # the last
 
     @property
     def round(self) -> int:
@@ -50,7 +51,7 @@ class Agent(Searcher):
         Asked twice for the same round, it says the same again.
         """
         method = self.study.method
-        if method.exchange == "none":
+        if not method.shared.exchanges:
             raise ProtocolError(f"method {method.name!r} sends nothing: its agents go alone")
         if self.starting:
             raise ProtocolError(
@@ -65,27 +66,10 @@ class Agent(Searcher):
                 f"the last is {self.study.rounds - 1}"
             )
         if self._said is None or self._said.round != number:
-            self._said = Message(self.study.fingerprint, number, self.index, self._vector(number))
+            self._said = Message(
+                self.study.fingerprint, number, self.index, policy.message(self._batch, number)[0]
+            )
         return self._said
-
-    def _vector(self, number: int) -> NDArray[np.float64]:
-        """What it has to say in a round."""
-        method, history = self.study.method, self._history()
-        rows = self.study.features(history.points)
-        if method.says == "sums":
-            initial = method.initial
-            if number == 0:
-                return np.asarray(beside.sums(rows[:, :initial], self._raw(initial))[0])
-            heard = self._beside_what().at(history.points)
-            lam = method.regularisation
-            return np.asarray(beside.news(rows, self._raw(), heard, initial, lam)[0])
-        rows = moves.known_rows(rows, history.mask)
-        if method.says == "mean":
-            return np.asarray(posterior.mean(rows, history.values, method.regularisation)[0])
-        prior = self._random.standard_normal((1, method.features))
-        noise = self._random.standard_normal(history.values.shape)
-        drawn = moves.message(rows, history.values, method.regularisation, prior, noise)
-        return np.asarray(drawn[0])
 
     def receive(self, broadcast: Broadcast) -> None:
         """Take what the server sent. The same broadcast twice does no harm."""
@@ -101,50 +85,58 @@ class Agent(Searcher):
         if broadcast.round < self.round - 1:
             raise WrongRound(f"agent {self.index} is at round {self.round}, got {broadcast.round}")
         method = self.study.method
-        count = self.study.agents if method.exchange == "peer" else method.regions
-        if method.hears == "learn":  # all releases so far, so that none can be missed
-            count = method.speaking.count(broadcast.round + 1)
+        count = method.shared.broadcast_rows(self.study, broadcast.round)
         wanted = (count, method.features)
         if broadcast.vectors.shape != wanted or not np.all(np.isfinite(broadcast.vectors)):
             raise ProtocolError(
                 f"a broadcast must be finite and of shape {wanted}, got {broadcast.vectors.shape}"
             )
         known = self._broadcast
-        if known is not None and _contradict(known, broadcast, method.hears == "learn"):
+        if known is not None and _contradict(known, broadcast, method.shared.cumulative):
             # fresh noise for the same round is a second release, which nobody accounted for
             raise ProtocolError(f"round {known.round} was broadcast before, with other content")
         self._broadcast = broadcast
+        self._batch.shared.hear(broadcast.vectors)
+
+    def _generator(self) -> np.random.Generator:
+        """Its generator, as far as it can be saved."""
+        rule = "only an agent with a generator of its own can be saved"
+        own = self._batch.draw
+        check(isinstance(own, OwnDraws), rule, draws=type(own))
+        return cast(OwnDraws, own).generator
 
     def save(self, path: str | Path) -> None:
         """Write everything it knows to one file, whole or not at all. It holds the history."""
         content = {
-            "schema": 1,
+            "schema": 2,
             "study": self.study.fingerprint,
             "index": self.index,
-            "maximise": self.maximise,
-            "belief": self.belief.to_dict(),
-            "points": [point.tolist() for point in self._points],
-            "values": [None if math.isnan(value) else value for value in self._values],
+            "direction": self.direction,
+            "surrogate": self.surrogate.to_dict(),
+            "points": self._points().tolist(),
+            "values": [None if math.isnan(value) else value for value in self._values()],
             "random": self._generator().bit_generator.state,
-            "kernel": None if self._kernel is None else kernel_to_list(self._kernel),
-            "fitted_at": self._fitted_at,
-            "beside": None if self._beside_kernel is None else kernel_to_list(self._beside_kernel),
-            "beside_at": self._beside_at,
+            "own": _to_list(self._batch.own),
+            "joint": _to_list(self._batch.joint),
             "said": None if self._said is None else self._said.to_bytes().hex(),
             "broadcast": None if self._broadcast is None else self._broadcast.to_bytes().hex(),
         }
         write_text(Path(path), json.dumps(content))
 
     @classmethod
-    def load(cls, path: str | Path, study: Study, belief: Belief | None = None) -> Agent:
+    def load(
+        cls, path: str | Path, study: FederatedStudy, surrogate: Surrogate | None = None
+    ) -> Agent:
         """The agent that `save` wrote, for the same study; it goes on as if never stopped."""
         try:
             content = json.loads(Path(path).read_text())
-            if content["schema"] != 1:
-                raise StorageError(f"{path} is of schema {content['schema']}, this is schema 1")
+            if content["schema"] != 2:
+                raise StorageError(f"{path} is of schema {content['schema']}, this is schema 2")
             if content["study"] != study.fingerprint:
                 raise StudyMismatch(f"{path} belongs to another study")
-            agent = cls(study, content["index"], maximise=content["maximise"], belief=belief)
+            agent = cls(
+                study, content["index"], direction=content["direction"], surrogate=surrogate
+            )
             agent._restore(content)
         except OSError as error:
             raise StorageError(f"{path} cannot be read: {error}") from error
@@ -156,24 +148,30 @@ class Agent(Searcher):
 
     def _restore(self, content: dict[str, Any]) -> None:
         """Take over what `save` wrote; raises on anything that does not fit."""
-        if content["belief"] != self.belief.to_dict():
-            raise InvalidInput(f"it was saved with another belief, {content['belief']}")
+        if content["surrogate"] != self.surrogate.to_dict():
+            raise InvalidInput(f"it was saved with another surrogate, {content['surrogate']}")
         for point, value in zip(content["points"], content["values"], strict=True):
             self.tell(self.study.space.decode(np.asarray(point, dtype=float)), value)
         self._generator().bit_generator.state = content["random"]
         if content["broadcast"] is not None:
             self.receive(Broadcast.from_bytes(bytes.fromhex(content["broadcast"])))
-        if content["kernel"] is not None:
-            self._kernel = kernel_from_list(content["kernel"])
-        self._fitted_at = int(content["fitted_at"])
-        if content["beside"] is not None:
-            self._beside_kernel = kernel_from_list(content["beside"])
-        self._beside_at = int(content["beside_at"])
+        self._batch.own = _from_list(content["own"])
+        self._batch.joint = _from_list(content["joint"])
         if content["said"] is not None:
             said = Message.from_bytes(bytes.fromhex(content["said"]))
             if (said.study, said.agent) != (self.study.fingerprint, self.index):
                 raise StudyMismatch("what it said was said in another study, or by another agent")
             self._said = said
+
+
+def _to_list(fitted: Fitted) -> list[Any]:
+    kernel = None if fitted.kernel is None else kernel_to_list(fitted.kernel)
+    return [kernel, fitted.trials]
+
+
+def _from_list(content: list[Any]) -> Fitted:
+    kernel, trials = content
+    return Fitted(None if kernel is None else kernel_from_list(kernel), int(trials))
 
 
 def _contradict(known: Broadcast, broadcast: Broadcast, repeats: bool) -> bool:

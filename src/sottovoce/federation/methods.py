@@ -1,7 +1,7 @@
-"""The methods, as frozen values of one algorithm.
+"""The methods, as frozen values assembled from parts.
 
 `dataclasses.replace(DP_FTS_DE, regions=4)` makes another. Defaults are the paper's for its
-synthetic problem; `REAL_WORLD` holds what it changes for the real ones.
+synthetic problem; `for_real_world` has what it changes for the real ones.
 """
 
 from __future__ import annotations
@@ -10,78 +10,76 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import InvalidInput, check, suggestion
-from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.parts import (
+    ACQUISITIONS,
+    INITIAL_DESIGNS,
+    MESSAGES,
+    SHARED_MODELS,
+    SharedModel,
+)
+from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.weights import REAL_WORLD, UNIFORM, Weights
 from sottovoce.gp.features import BASES, Basis
 from sottovoce.privacy.release import Mechanism
 
-Exchange = Literal["none", "peer", "server"]
 Repeats = Literal["allow", "replace"]
-Says = Literal["draw", "mean", "sums"]
-Hears = Literal["follow", "learn"]
-
-_WORDS: dict[str, tuple[str, ...]] = {
-    "exchange": get_args(Exchange),
-    "repeats": get_args(Repeats),
-    "says": get_args(Says),
-    "hears": get_args(Hears),
-    "basis": BASES,
-}
 
 
 @dataclass(frozen=True)
 class Method:
     """Everything that tells one method from another; all of it is public.
 
-    exchange: "none": agents go alone; "peer": each sees one random other agent's vector (the
-    original FTS); "server": a server sums and broadcasts.
+    Its parts, each by its name (`parts`):
+    initial_design: where agents try their first points: "region", their own of P; "uniform",
+    everywhere; "public", a quasi-random design dealt out among them.
+    message: what an agent sends, over its own history: "posterior-draw", of its weights of the
+    shared features (the paper's); "posterior-mean"; "residual", sums over its initial points and
+    then what its values tell beyond what is shared (needs a public design).
+    shared_model: what agents make of broadcasts: "none", they go alone; "peer", each sees one
+    random other agent's vector (the original FTS); "broadcast", the server's sums as they are (the
+    paper's); "pooled", a posterior over a function that all share.
+    acquisition: "thompson", a draw of the own posterior with probability p_t, else the shared one
+    (the paper's); "joint-thompson", which also draws from both in one posterior.
+
+    Its numbers:
     mechanism: how the server protects the sum; None: it does not.
-    control: the broadcast is replaced by noise of the same size.
-    says: what an agent sends, over its own history: "draw": a draw of its posterior over the
-    weights of the shared features (the paper's); "mean": the posterior's mean; "sums": Φᵀy over
-    its initial points, then what its values tell beyond what all know (`beside.news`), both for
-    `pool.Pool` (needs a dealt start).
-    hears: what an agent does with probability 1 − p_t, in place of searching alone. "follow": it
-    goes where the broadcast is largest (the paper's). "learn": the broadcast tells of a function
-    that all have in common (`pool`); with equal chances it goes where a draw of that function is
-    largest, or takes its own to be a multiple of it plus something of its own (`beside`).
-    wary: of "learn": who would follow a draw of the common function goes alone instead, unless
-    its own values bear that function out (`beside.likeness`).
-    dealt: initial points are those of a public design, spread evenly and dealt out.
-    basis: shared features drawn at random, or spread evenly.
-    common: τ², how much of an agent's variance is taken to be common, for "learn".
+    noise_only: the broadcast is replaced by noise of the same size (a control).
+    trust_gate: of "joint-thompson": who would go by the shared function goes alone instead, unless
+    its own values bear that function out.
+    basis: frequencies of the shared features, drawn at random or quasi-random.
+    shared_variance: τ², how much of an agent's variance is taken to be shared, for "pooled".
     repeats: "replace": an agent that would try a point again tries a uniformly random one
     instead (on a finite space, one of those it has not tried), as repeating a trial without
     noise teaches nothing; "allow": it tries it again.
     """
 
     name: str
-    exchange: Exchange = "server"
+    initial_design: str = "region"
+    message: str = "posterior-draw"
+    shared_model: str = "broadcast"
+    acquisition: str = "thompson"
     mechanism: Mechanism | None = None
-    control: bool = False
+    noise_only: bool = False
+    trust_gate: bool = False
     regions: int = 1
-    local_start: bool = True  # initial points from the agent's own region, else from everywhere
     weights: Weights = field(default_factory=Weights)
-    own_belief: OwnBelief = field(default_factory=OwnBelief)
+    solo: SoloProbability = field(default_factory=SoloProbability)
     exploration: Exploration = field(default_factory=Exploration)
-    speaking: Speaking = field(default_factory=Speaking)
+    releases: ReleaseSchedule = field(default_factory=ReleaseSchedule)
     features: int = 50  # M
     lengthscale: float = 0.03  # of the shared features
     regularisation: float = 0.01  # λ of the shared features, the observation noise's variance
+    basis: Basis = "random"
+    shared_variance: float = 0.3
     initial: int = 10  # N_init
     repeats: Repeats = "allow"
-    says: Says = "draw"
-    hears: Hears = "follow"
-    wary: bool = False
-    dealt: bool = False
-    basis: Basis = "random"
-    common: float = 0.3
 
     def __post_init__(self) -> None:
         check(bool(self.name), "a method needs a name", name=self.name)
-        for name, known in _WORDS.items():
+        for parts in (INITIAL_DESIGNS, MESSAGES, SHARED_MODELS, ACQUISITIONS):
+            _ = parts[getattr(self, parts.kind)]  # an unknown one is refused
+        for name, known in {"repeats": get_args(Repeats), "basis": BASES}.items():
             word = getattr(self, name)
             rule = f"{name} must be one of {', '.join(map(repr, known))}"
             check(word in known, rule, **{name: word})
@@ -89,64 +87,45 @@ class Method:
             count = getattr(self, name)
             whole = isinstance(count, int) and not isinstance(count, bool)
             check(whole and count >= 1, f"{name} must be a whole number above 0", **{name: count})
-        for name in ("lengthscale", "regularisation", "common"):
+        for name in ("lengthscale", "regularisation", "shared_variance"):
             size = getattr(self, name)
             check(0 < size < math.inf, f"{name} must be finite and above 0", **{name: size})
         pairs = self.basis == "random" or self.features % 2 == 0
-        check(pairs, "spread features come in pairs: features must be even", features=self.features)
-        self._check_learning()
+        rule = "quasi-random features come in pairs: features must be even"
+        check(pairs, rule, features=self.features)
+        self._check_pooling()
         check(
-            self.mechanism is None or self.exchange == "server",
-            "only a server can protect a sum",
-            exchange=self.exchange,
+            self.mechanism is None or self.shared.summed,
+            "only a server's sum can be protected",
+            shared_model=self.shared_model,
         )
         check(
-            not self.control or (self.mechanism is not None and self.mechanism.noise > 0),
-            "a control needs a mechanism with noise to imitate",
+            not self.noise_only or self.private,
+            "a noise-only control needs a mechanism with noise to imitate",
             mechanism=self.mechanism,
         )
 
-    def _check_learning(self) -> None:
-        """Sums and learning go together."""
-        learns = self.hears == "follow" or (self.says == "sums" and self.regions == 1)
-        rule = "to learn, agents must say sums, in one region"
-        check(learns, rule, says=self.says, regions=self.regions)
-        if self.says == "sums":
-            public = self.dealt and self.hears == "learn"
-            check(public, "sums need a dealt start, and agents that learn", dealt=self.dealt)
-            check(self.exchange != "peer", "sums need a server to add them", exchange=self.exchange)
-
-    def alone(self, t: int) -> float:
-        """p_t: the chance that an agent goes by its own belief, for query t."""
-        news = self.own_belief.kind == "news"
-        return self.own_belief(self.speaking.since(t) if news else t)
-
-    def shares(self, t: int) -> tuple[float, float]:
-        """Up to which number a coin in [0, 1) sends an agent alone, and above which to follow.
-
-        In between it searches beside what is common. For query t.
-        """
-        alone = self.alone(t)
-        return alone, 0.5 * (1.0 + alone) if self.hears == "learn" else alone
-
-    def heeded(self, t: int, likeness: Array) -> Array:
-        """Above which number the coin of a wary agent makes it follow, (B,); below, it goes alone.
-
-        likeness (B,) as in `beside.likeness`. The fewer values it has, the less they count: with
-        chance 1/√t at least it follows as if it were not wary.
-        """
-        _, near = self.shares(t)
-        xp = array_namespace(likeness)
-        return 1.0 - (1.0 - near) * xp.maximum(likeness, xp.full_like(likeness, 1.0 / math.sqrt(t)))
-
-    def forgets(self, round_number: int) -> bool:
-        """Whether agents go alone then: the last release is past, and was not learnt from."""
-        return self.hears == "follow" and self.speaking.over(round_number)
+    def _check_pooling(self) -> None:
+        """Residuals, a public design, a pooled model and the joint posterior go together."""
+        pooled = self.shared_model == "pooled"
+        rule = "a pooled model is of residuals over a public design, in one region"
+        right = self.message == "residual" and self.initial_design == "public"
+        check(not pooled or (right and self.regions == 1), rule, message=self.message)
+        rule = "residuals are for a pooled model, or for agents that send nothing"
+        check(self.message != "residual" or pooled or not self.shared.exchanges, rule)
+        joint = self.acquisition == "joint-thompson"
+        rule = "the joint posterior needs a pooled model, or none at all"
+        check(not joint or pooled or not self.shared.exchanges, rule)
 
     @property
-    def doubts(self) -> bool:
-        """Whether an agent asks its own values before it follows."""
-        return self.wary and self.hears == "learn"
+    def shared(self) -> type[SharedModel]:
+        """The class of its shared model."""
+        return SHARED_MODELS[self.shared_model]
+
+    def solo_probability(self, t: int) -> float:
+        """p_t: the chance that an agent searches alone in query t."""
+        since = self.solo.kind == "since-release"
+        return self.solo(self.releases.since(t) if since else t)
 
     @property
     def private(self) -> bool:
@@ -154,30 +133,30 @@ class Method:
         return self.mechanism is not None and self.mechanism.noise > 0
 
 
-TS = Method("ts", exchange="none", local_start=False)
-FTS = Method("fts", exchange="peer", local_start=False)
-FTS_SERVER = Method("fts-server", local_start=False)
+TS = Method("ts", initial_design="uniform", shared_model="none")
+FTS = Method("fts", initial_design="uniform", shared_model="peer")
+FTS_SERVER = Method("fts-server", initial_design="uniform")
 FTS_DE = Method("fts-de", regions=2)
-DP_FTS = Method("dp-fts", mechanism=Mechanism(clip=8.0), local_start=False)
+DP_FTS = Method("dp-fts", initial_design="uniform", mechanism=Mechanism(clip=8.0))
 DP_FTS_DE = Method("dp-fts-de", mechanism=Mechanism(clip=11.0), regions=2)
-CONTROL = replace(DP_FTS_DE, name="control", control=True)
+CONTROL = replace(DP_FTS_DE, name="control", noise_only=True)
 SOTTOVOCE = Method(
     "sottovoce",
+    initial_design="public",
+    message="residual",
+    shared_model="pooled",
+    acquisition="joint-thompson",
     mechanism=Mechanism(clip=5.0, participation=1.0, noise=2.0),
-    local_start=False,
+    trust_gate=True,
     weights=UNIFORM,
-    own_belief=OwnBelief("news"),
-    speaking=Speaking(every=2, last=6),
+    solo=SoloProbability("since-release"),
+    releases=ReleaseSchedule(every=2, last=6),
     features=16,
     lengthscale=0.4,
     regularisation=0.03,
-    says="sums",
-    hears="learn",
-    wary=True,
-    dealt=True,
-    basis="spread",
+    basis="quasirandom",
 )
-SOTTOVOCE_CONTROL = replace(SOTTOVOCE, name="sottovoce-control", control=True)
+SOTTOVOCE_CONTROL = replace(SOTTOVOCE, name="sottovoce-control", noise_only=True)
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -198,10 +177,10 @@ def method_named(name: str) -> Method:
 def for_real_world(method: Method) -> Method:
     """The paper's settings for its real problems: P = 4, S = 22, M = 100, 1 − p_t = 1/t.
 
-    Those objectives have no noise, so no agent tries a point again. A method that learns has
+    Those objectives have no noise, so no agent tries a point again. A pooled model has
     settings of its own, which are not the paper's.
     """
-    if method.hears == "learn":
+    if method.shared_model == "pooled":
         return replace(method, repeats="replace")
     distributed = method.regions > 1
     mechanism = method.mechanism
@@ -212,7 +191,7 @@ def for_real_world(method: Method) -> Method:
         mechanism=mechanism,
         regions=4 if distributed else 1,
         weights=REAL_WORLD,
-        own_belief=OwnBelief("inverse"),
+        solo=SoloProbability("inverse"),
         features=100,
         lengthscale=0.01,
         regularisation=1e-6,

@@ -1,7 +1,7 @@
-"""What changes with the round: whom agents trust, how widely they explore, who speaks.
+"""What changes with the round: who searches alone, how widely agents explore, what is released.
 
 Symbols: t query number (1, 2, ...; query t uses the broadcast of round t − 1); p_t chance that an
-agent follows its own belief; β_t scale of its posterior draw; γ_t maximal information gain.
+agent searches alone; β_t scale of its posterior draw; γ_t maximal information gain.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Literal
 
 from sottovoce.errors import check
 
-_EXPONENTS = {"root": 0.5, "inverse": 1.0, "square": 2.0, "news": 0.5}
+_EXPONENTS = {"root": 0.5, "inverse": 1.0, "square": 2.0, "since-release": 0.5}
 
 
 @dataclass(frozen=True)
-class OwnBelief:
+class SoloProbability:
     """p_t: 1 − 1/√t ("root"), 1 − 1/t ("inverse"), 1 − 1/t² ("square"), or a constant.
 
-    "news": 1 − 1/√k at the k-th query since the last release.
+    "since-release": 1 − 1/√k at the k-th query since the last release.
     """
 
-    kind: Literal["root", "inverse", "square", "constant", "news"] = "root"
+    kind: Literal["root", "inverse", "square", "constant", "since-release"] = "root"
     value: float = 1.0  # of the constant
 
     def __post_init__(self) -> None:
         kinds = (*_EXPONENTS, "constant")
-        check(self.kind in kinds, f"own_belief must be one of {kinds}", kind=self.kind)
+        check(self.kind in kinds, f"solo must be one of {kinds}", kind=self.kind)
         check(0 <= self.value <= 1, "p_t must be in [0, 1]", p_t=self.value)
 
     def __call__(self, t: int) -> float:
-        """p_t for query t ≥ 1; of "news", for the t-th query since the last release."""
+        """p_t for query t ≥ 1; of "since-release", for the t-th query since the last release."""
         check(t >= 1, "queries are numbered from 1", t=t)
         if self.kind == "constant":
             return self.value
@@ -69,10 +69,10 @@ def information_gain(t: int, dims: int) -> float:
 
 
 @dataclass(frozen=True)
-class Speaking:
-    """Which rounds speak: every `every`-th, up to and with round `last` (None: no end).
+class ReleaseSchedule:
+    """Which rounds have a release: every `every`-th, up to and with round `last` (None: no end).
 
-    Between two spoken rounds agents keep the last broadcast. After the last one no more privacy is
+    Between two releases agents keep the last broadcast. After the last one no more privacy is
     spent, and agents that follow broadcasts go on alone.
     """
 
@@ -85,7 +85,7 @@ class Speaking:
             self.last is None or self.last >= 0, "the last round must be at least 0", last=self.last
         )
 
-    def speaks(self, round_number: int) -> bool:
+    def released(self, round_number: int) -> bool:
         """Whether the round has a release."""
         return round_number % self.every == 0 and not self.over(round_number)
 
@@ -99,5 +99,6 @@ class Speaking:
         return t - last // self.every * self.every
 
     def count(self, rounds: int) -> int:
-        """How many of the first `rounds` rounds speak."""
-        return sum(self.speaks(r) for r in range(rounds))
+        """How many of the first `rounds` rounds have a release."""
+        last = rounds - 1 if self.last is None else min(rounds - 1, self.last)
+        return max(0, last // self.every + 1)

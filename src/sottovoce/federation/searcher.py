@@ -1,44 +1,35 @@
-"""One party's search: what it has tried, what it believes, where it goes next.
+"""One party's search: what it has tried, and where it goes next, by ask and tell.
 
-What it hears from others comes in as a broadcast; how messages go is `agent`'s part.
+What it does is the policy's, for a batch of one. What it hears from others comes in as a broadcast;
+how messages go is `agent`'s part.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol, cast
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.acquisition import joint as beside
-from sottovoce.acquisition import moves
-from sottovoce.errors import InvalidInput, ProtocolError, UnknownAgent, check
-from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
-from sottovoce.gp.fit import fit
-from sottovoce.gp.kernel import Kernel
-from sottovoce.gp.shared import Common
-from sottovoce.space.regions import Regions
+from sottovoce.errors import InvalidInput, UnknownAgent, check
+from sottovoce.federation import policy
+from sottovoce.federation.batch import Batch, Trials
+from sottovoce.federation.draws import DrawSource, OwnDraws
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 
-CANDIDATES = 1000  # random points that a maximisation begins with
-FREQUENCIES = 128  # of a pathwise prior draw
 LARGEST = 1e100  # a value above it could overflow when squared
+_ROOM = 32  # trials there is room for at first
+
+Direction = Literal["minimize", "maximize"]  # Optuna's words
+DIRECTIONS: tuple[str, ...] = get_args(Direction)
 
 
-class RandomSource(Protocol):
-    """What a searcher asks of its generator; NumPy's is one."""
-
-    def random(self, size: tuple[int, ...] | None = None, /) -> Any:
-        """Uniforms in [0, 1)."""
-
-    def standard_normal(self, size: tuple[int, ...], /) -> Any:
-        """Standard normals."""
-
-    def integers(self, high: int, /) -> Any:
-        """A whole number below `high`."""
+def check_direction(direction: object) -> None:
+    """Refuse a word that is not a direction."""
+    check(direction in DIRECTIONS, f"direction must be one of {DIRECTIONS}", direction=direction)
 
 
 class Searcher:
@@ -46,41 +37,34 @@ class Searcher:
 
     def __init__(
         self,
-        study: Study,
+        study: FederatedStudy,
         index: int,
         *,
-        maximise: bool = True,
-        belief: Belief | None = None,
+        direction: Direction = "maximize",
+        surrogate: Surrogate | None = None,
         seed: int | None = None,
-        random: RandomSource | None = None,
+        draws: DrawSource | None = None,
     ) -> None:
         if not isinstance(index, int) or not 0 <= index < study.agents:
             raise UnknownAgent(f"agents are numbered 0 to {study.agents - 1}, got {index!r}")
-        check(isinstance(maximise, bool), "maximise must be true or false", maximise=maximise)
-        self.study = study
-        self.index = index
-        self.maximise = maximise
-        self.belief = Belief() if belief is None else belief
-        check(seed is None or random is None, "give a seed or a generator, not both", seed=seed)
-        self._random: RandomSource = np.random.default_rng(seed) if random is None else random
-        self._points: list[NDArray[np.float64]] = []
-        self._values: list[float] = []
-        self._broadcast: Broadcast | None = None
-        self._learnt: dict[int, Common] = {}  # by the number of releases
-        self._kernel: Kernel | None = None  # the fitted one
-        self._fitted_at = 0
-        self._beside_kernel: Kernel | None = None  # the one fitted beside the common function
-        self._beside_at = 0
-
-    @property
-    def observations(self) -> int:
-        """How many values it has been told; failed trials have none."""
-        return sum(not math.isnan(value) for value in self._values)
+        check_direction(direction)
+        check(seed is None or draws is None, "give a seed or draws, not both", seed=seed)
+        self.study, self.index, self.direction = study, index, direction
+        self.surrogate = Surrogate() if surrogate is None else surrogate
+        own = OwnDraws(np.random.default_rng(seed)) if draws is None else draws
+        shared, who = study.method.shared(study), slice(index, index + 1)
+        self._batch = Batch(study, who, self.surrogate, own, shared, _empty(study, _ROOM))
+        self._initial: Any = None  # all initial queries, once the first is asked for
 
     @property
     def trials(self) -> int:
         """How many trials it has been told of, failed ones included."""
-        return len(self._values)
+        return self._batch.trials.count
+
+    @property
+    def observations(self) -> int:
+        """How many values it has been told; failed trials have none."""
+        return int(np.sum(np.isfinite(self._batch.raw())))
 
     @property
     def starting(self) -> bool:
@@ -92,12 +76,19 @@ class Searcher:
         """The parameters with the best value told so far, and that value."""
         if not self.observations:
             raise InvalidInput("there is no best before the first value is told")
-        k = int(np.nanargmax(self._values) if self.maximise else np.nanargmin(self._values))
-        return self.study.space.decode(self._points[k]), self._values[k]
+        k = int(np.nanargmax(self._batch.raw()[0]))
+        return self.study.space.decode(self._points()[k]), self._values()[k]
 
     def ask(self) -> dict[str, Any]:
         """The parameters to try next."""
-        return self.study.space.decode(self._initial() if self.starting else self._next())
+        if self.starting:
+            if self._initial is None:
+                self._initial = policy.initial_queries(self._batch)
+            chosen = self._initial[:, self.trials]
+        else:
+            query = self.trials - self.study.method.initial + 1
+            chosen = policy.next_query(self._batch, query)
+        return self.study.space.decode(self._batch.domain.decoded(chosen)[0])
 
     def tell(self, params: Mapping[str, Any], value: float | None) -> None:
         """What the objective was at these parameters; None: the trial failed.
@@ -105,180 +96,40 @@ class Searcher:
         A failed trial teaches the agent nothing, but counts as one of its queries.
         """
         point = self.study.space.encode(params)
-        self._values.append(math.nan if value is None else _finite(value))
-        self._points.append(point)
+        raw = math.nan if value is None else _finite(value) * self._sign
+        trials = self._batch.trials
+        if trials.count == trials.raw.shape[1]:
+            trials = self._batch.trials = _with_room(self.study, trials)
+        trials.where[0, trials.count] = self._batch.domain.encoded(point[None, None])[0, 0]
+        trials.raw[0, trials.count] = raw
+        trials.count += 1
+        trials.failed = trials.failed or value is None
 
-    def _generator(self) -> np.random.Generator:
-        """Its generator, as far as it can be saved."""
-        rule = "only an agent with a generator of NumPy's can be saved"
-        check(isinstance(self._random, np.random.Generator), rule, random=type(self._random))
-        return cast(np.random.Generator, self._random)
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.direction == "maximize" else -1.0
 
-    def _initial(self) -> NDArray[np.float64]:
-        """The point dealt to it, or a uniform one of its own region, or of everywhere."""
-        space = self.study.space
-        if self.study.method.dealt:
-            return np.asarray(self.study.dealt[self.index, self.trials])
-        regions, boxes = self.study.start
-        u = self._random.random((1, 1, moves.starting_tries(space), space.dims))
-        return np.asarray(moves.starting_points(space, regions, boxes[[self.index]], u)[0, 0])
+    def _points(self) -> NDArray[np.float64]:
+        """Where its trials were, (t, D)."""
+        return np.asarray(self._batch.domain.points()[0])
 
-    def _next(self) -> NDArray[np.float64]:
-        """The point to try once the initial ones are told."""
-        point = self._chosen()
-        if self.study.method.repeats == "allow":
-            return point
-        space, tried = self.study.space, np.asarray(self._points)[None]
-        told = space.encode(space.decode(point))  # the point as it would be told
-        if not moves.repeated(tried, told[None])[0]:
-            return point
-        if space.finite:
-            points = space.points()
-            rows = moves.untried_row(space.index(tried), self._random.random((1, len(points))))
-            return np.asarray(points[int(rows[0])])
-        return np.asarray(space.snap(self._random.random((1, space.dims)))[0])
+    def _values(self) -> list[float]:
+        """What it was told, NaN where a trial failed."""
+        return [float(raw) * self._sign for raw in self._batch.raw()[0]]
 
-    def _chosen(self) -> NDArray[np.float64]:
-        """The same, whether tried before or not."""
-        study = self.study
-        t = self.trials - study.method.initial + 1
-        alone = (
-            study.method.exchange == "none"
-            or self._broadcast is None
-            or study.method.forgets(t - 1)
-        )
-        coin = self._random.random()
-        own, near = study.method.shares(t)
-        scale = study.method.exploration(t, study.space.dims)
-        if alone or coin <= own:
-            return self._from_own_belief(scale)
-        if coin <= near:
-            return self._beside(scale)
-        heeds = not study.method.doubts or coin > self._heeded(t)
-        return self._from_broadcast() if heeds else self._from_own_belief(scale)
 
-    def _heeded(self, t: int) -> float:
-        """Above which coin it follows the common function, wary as it is."""
-        heard = self._beside_what()
-        kernel, points = self._current_beside(), np.asarray(self._points)[None]
-        likeness = beside.likeness(kernel, points, self._raw(), heard)
-        return float(self.study.method.heeded(t, likeness)[0])
+def _empty(study: FederatedStudy, room: int) -> Trials:
+    finite = study.space.finite
+    shape = (1, room) if finite else (1, room, study.space.dims)
+    return Trials(np.zeros(shape, dtype=np.int64 if finite else np.float64), np.zeros((1, room)))
 
-    def _beside_what(self, releases: int | None = None) -> beside.Heard:
-        """The common function, as far as it is known, or was after so many releases."""
-        return beside.Heard(self.study.features, self._learnt_from(releases).mean)
 
-    def _learnt_from(self, releases: int | None = None) -> Common:
-        """What it knows of the function that all have in common; nothing before a broadcast."""
-        vectors = np.zeros((0, self.study.method.features))
-        if self._broadcast is not None:
-            vectors = self._broadcast.vectors[:releases]
-        if len(vectors) not in self._learnt:
-            self._learnt[len(vectors)] = self.study.learnt(vectors)
-        return self._learnt[len(vectors)]
-
-    def _from_own_belief(self, scale: float) -> NDArray[np.float64]:
-        space = self.study.space
-        history = self._history()
-        kernel = self._current_kernel()
-        noise = self._random.standard_normal(history.values.shape)
-        if space.finite:
-            table = moves.exact_table(kernel.one(), space)
-            prior = self._random.standard_normal((1, table.shape[1]))
-            best = moves.own_point(table, kernel, history, prior, noise, scale)
-            return np.asarray(space.points()[int(best[0])])
-        draws, everywhere = self._path_draws(noise), Regions((1,) * space.dims)
-        return np.asarray(space.snap(moves.own_place(kernel, history, draws, everywhere, scale)[0]))
-
-    def _path_draws(self, noise: NDArray[np.float64]) -> moves.PathDraws:
-        dims = self.study.space.dims
-        return moves.PathDraws(
-            self._random.standard_normal((1, FREQUENCIES, dims)),
-            self._random.standard_normal((1, FREQUENCIES, 2)),
-            noise,
-            self._candidates(),
-        )
-
-    def _beside(self, scale: float) -> NDArray[np.float64]:
-        """By a draw of its belief beside the common function."""
-        space, heard = self.study.space, self._beside_what()
-        kernel, history = self._current_beside(), self._history(standardise=True)
-        noise = self._random.standard_normal(history.values.shape)
-        if not space.finite:
-            draws = self._path_draws(noise)
-            normals = self._random.standard_normal((1, 2))
-            place = beside.place(kernel, history, draws, heard, normals, scale)
-            return np.asarray(space.snap(place[0]))
-        points = space.points()
-        table = moves.exact_table(Kernel(float(kernel.one().lengthscale), 1.0), space)
-        prior = self._random.standard_normal((1, table.shape[1]))
-        normals = self._random.standard_normal((1, 2))
-        values, drawn = heard.at(points[None])[0], (prior, noise, normals)
-        best = beside.point(table, values, kernel, history, drawn, scale)
-        return np.asarray(points[int(best[0])])
-
-    def _from_broadcast(self) -> NDArray[np.float64]:
-        study, space = self.study, self.study.space
-        vectors = self._heard()
-        if space.finite:
-            points = space.points()
-            boxes = study.regions.index(points)
-            best = moves.shared_point(study.features(points), boxes, vectors)
-            return np.asarray(points[int(best[0])])
-        place = moves.shared_place(study.features, study.regions, vectors, self._candidates())
-        return np.asarray(space.snap(place[0]))
-
-    def _heard(self) -> NDArray[np.float64]:
-        """The broadcast's vectors, (1, P, M); of its peers' vectors, one at random.
-
-        Of a common function that it has learnt of, a draw.
-        """
-        if self._broadcast is None:
-            raise ProtocolError(f"agent {self.index} has received no broadcast")
-        if self.study.method.hears == "learn":
-            normals = self._random.standard_normal((1, 1, self.study.method.features))
-            return self._learnt_from().drawn(normals[0])[None]
-        vectors = self._broadcast.vectors
-        if self.study.method.exchange == "peer":
-            other = int(self._random.integers(self.study.agents - 1))
-            vectors = vectors[[other + (other >= self.index)]]
-        return vectors[None]
-
-    def _history(self, count: int | None = None, standardise: bool | None = None) -> moves.History:
-        """Its first `count` trials, or all, as it models them, or as asked."""
-        points = np.asarray(self._points[:count])[None]
-        how = self.belief.standardise if standardise is None else standardise
-        values, mask = moves.modelled(self._raw(count), how)
-        index = self.study.space.index(points) if self.study.space.finite else None
-        return moves.History(points, values, mask, index)
-
-    def _current_kernel(self) -> Kernel:
-        """The fixed kernel, or the fitted one, brought up to date."""
-        if self.belief.kernel is not None:
-            return self.belief.kernel
-        initial, every = self.study.method.initial, self.belief.refit
-        for count in moves.due_fits(initial, every, self._fitted_at, self.trials):
-            seen = self._history(count)
-            self._kernel = fit(seen.points, seen.values, seen.mask, self._kernel)
-            self._fitted_at = count
-        return cast(Kernel, self._kernel)  # asked for only once the initial values are told
-
-    def _current_beside(self) -> Kernel:
-        """Its kernel and trust beside the common function, brought up to date."""
-        initial, every = self.study.method.initial, self.belief.refit
-        for count in moves.due_fits(initial, every, self._beside_at, self.trials):
-            points, start = np.asarray(self._points[:count])[None], self._beside_kernel
-            known, heard = self.belief.kernel, self._beside_what(self.study.heard_by(count))
-            self._beside_kernel = beside.fitted(points, self._raw(count), heard, start, known)
-            self._beside_at = count
-        return cast(Kernel, self._beside_kernel)
-
-    def _raw(self, count: int | None = None) -> NDArray[np.float64]:
-        """The values of its first `count` trials, to be maximised, NaN where one failed: (1, t)."""
-        return np.asarray(self._values[:count])[None] * (1.0 if self.maximise else -1.0)
-
-    def _candidates(self) -> NDArray[np.float64]:
-        return np.asarray(self._random.random((1, CANDIDATES, self.study.space.dims)))
+def _with_room(study: FederatedStudy, trials: Trials) -> Trials:
+    """The same trials with room for as many more."""
+    larger = _empty(study, 2 * trials.count)
+    larger.where[:, : trials.count], larger.raw[:, : trials.count] = trials.where, trials.raw
+    larger.count, larger.failed = trials.count, trials.failed
+    return larger
 
 
 def _finite(value: object) -> float:

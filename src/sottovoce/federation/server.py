@@ -25,7 +25,7 @@ from sottovoce.errors import (
     WrongRound,
 )
 from sottovoce.federation.messages import Broadcast, Message
-from sottovoce.federation.study import Study, plain
+from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import DataFree, Event, NonPrivate
@@ -34,23 +34,23 @@ from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
 from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
 
 
-def aggregate(study: Study, round_number: int, vectors: Array, source: Source) -> Release:
+def aggregate(study: FederatedStudy, round_number: int, vectors: Array, source: Source) -> Release:
     """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent."""
     method = study.method
-    if method.exchange == "peer":
+    if not method.shared.summed:
         return Release(np.asarray(vectors, dtype=np.float64), NonPrivate(source.label))
     weights = study.weights(round_number)
     if method.mechanism is None:
         return unprotected(vectors, weights, source.label)
-    if method.control:
+    if method.noise_only:
         return noise_only(weights, method.features, method.mechanism, source)
     return release(vectors, weights, method.mechanism, source)
 
 
-def planned_event(study: Study, source: str) -> Event:
+def planned_event(study: FederatedStudy, source: str) -> Event:
     """What each of the study's releases will spend."""
     method = study.method
-    if method.exchange == "none" or method.control:
+    if not method.shared.exchanges or method.noise_only:
         return DataFree(source)
     if method.mechanism is None:
         return NonPrivate(source)
@@ -66,7 +66,7 @@ class Server:
 
     def __init__(
         self,
-        study: Study,
+        study: FederatedStudy,
         ledger: str | Path,
         budget: Budget,
         source: Source | None = None,
@@ -83,7 +83,7 @@ class Server:
     @classmethod
     def simulation(
         cls,
-        study: Study,
+        study: FederatedStudy,
         seed: int,
         ledger: str | Path | None = None,
         budget: Budget | None = None,
@@ -95,7 +95,9 @@ class Server:
         server._start(study, Seeded(seed), budget, Ledger(ledger, constants))
         return server
 
-    def _start(self, study: Study, source: Source, budget: Budget | None, ledger: Ledger) -> None:
+    def _start(
+        self, study: FederatedStudy, source: Source, budget: Budget | None, ledger: Ledger
+    ) -> None:
         self.study = study
         self.budget = budget
         self._source = source
@@ -116,8 +118,8 @@ class Server:
         """The round that `open_round` would open; None when the study is over."""
         done = self._ledger.entries
         first = done[-1].round + 1 if done else 0
-        speaking = self.study.method.speaking
-        return next((r for r in range(first, self.study.rounds) if speaking.speaks(r)), None)
+        releases = self.study.method.releases
+        return next((r for r in range(first, self.study.rounds) if releases.released(r)), None)
 
     def open_round(self) -> int:
         """Begin the next round that speaks and return its number.
@@ -172,13 +174,13 @@ class Server:
     def broadcast(self, round_number: int) -> Broadcast:
         """A closed round as it was committed: the same bytes, however often it is asked for.
 
-        Agents that learn get all rounds up to it, so that whoever missed one has it too.
+        For a cumulative shared model all rounds up to it, so that whoever missed one has it too.
         """
         entry = self._ledger.find(round_number)
         if entry is None:
             raise WrongRound(f"round {round_number} has not been released")
         vectors = entry.release.vectors
-        if self.study.method.hears == "learn":
+        if self.study.method.shared.cumulative:
             before = [e.release.vectors for e in self._ledger.entries if e.round <= entry.round]
             vectors = np.concatenate(before)
         return Broadcast(self.study.fingerprint, entry.round, vectors, entry.digest)
@@ -198,8 +200,8 @@ def _granted(budget: Budget | None) -> dict[str, Any]:
     return {} if budget is None else {"budget": plain(asdict(budget))}
 
 
-def _check_served(study: Study) -> None:
-    if study.method.exchange == "none":
+def _check_served(study: FederatedStudy) -> None:
+    if not study.method.shared.exchanges:
         raise InvalidInput(f"method {study.method.name!r} has no server: its agents go alone")
 
 

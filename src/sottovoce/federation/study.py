@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, check
 from sottovoce.federation.methods import Method
-from sottovoce.federation.schedule import Exploration, OwnBelief, Speaking
+from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.weights import Weights
 from sottovoce.gp.features import Features, shared_features
-from sottovoce.gp.quasirandom import spread_points
-from sottovoce.gp.shared import Common, Pool
+from sottovoce.gp.quasirandom import quasirandom_points
+from sottovoce.gp.shared import PooledModel, SharedPosterior
 from sottovoce.privacy.release import Mechanism, noise_scale
 from sottovoce.space import Space
 from sottovoce.space.regions import Regions, assigned, equal_boxes
@@ -31,14 +31,14 @@ _DESIGN = "sottovoce/design/v1"  # part of what the seed means
 _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
     "mechanism": Mechanism,
     "weights": Weights,
-    "own_belief": OwnBelief,
+    "solo": SoloProbability,
     "exploration": Exploration,
-    "speaking": Speaking,
+    "releases": ReleaseSchedule,
 }
 
 
 @dataclass(frozen=True)
-class Study:
+class FederatedStudy:
     """What is searched, how, by how many, for how long; and the seed of the shared features."""
 
     space: Space
@@ -53,7 +53,7 @@ class Study:
             whole = isinstance(count, int) and not isinstance(count, bool)
             check(whole and count >= 1, f"{name} must be a whole number above 0", **{name: count})
         check(
-            self.method.exchange != "peer" or self.agents >= 2,
+            self.method.shared.summed or not self.method.shared.exchanges or self.agents >= 2,
             "learning from another agent needs at least 2 agents",
             agents=self.agents,
         )
@@ -83,18 +83,24 @@ class Study:
         )
 
     @cached_property
-    def dealt(self) -> NDArray[np.float64]:
+    def public_design(self) -> NDArray[np.float64]:
         """The points of the public design, (N, N_init, D): each agent's are a run of it."""
         count = self.agents * self.method.initial
         label = f"{_DESIGN}/{self.feature_seed}/{count}/{self.space.dims}".encode()
-        points = np.asarray(self.space.snap(spread_points(label, count, self.space.dims)))
+        points = np.asarray(self.space.snap(quasirandom_points(label, count, self.space.dims)))
         return points.reshape(self.agents, self.method.initial, self.space.dims)
 
     @cached_property
-    def pool(self) -> Pool:
+    def pooled(self) -> PooledModel:
         """What the public design lets everybody learn from a broadcast."""
         method = self.method
-        return Pool(self.dealt, self.features, method.common, method.regularisation)
+        prior, lam = method.shared_variance, method.regularisation
+        return PooledModel(self.public_design, self.features, prior, lam)
+
+    @cached_property
+    def listed_features(self) -> NDArray[np.float64]:
+        """φ at all points of a finite space, (K, M)."""
+        return np.asarray(self.features(self.space.points()))
 
     @property
     def release_noise(self) -> float:
@@ -104,20 +110,13 @@ class Study:
             return 0.0
         return noise_scale(self.weights(0), self.method.features, mechanism)
 
-    def learnt(self, vectors: NDArray[np.float64]) -> Common:
-        """What the releases so far (k, M) say of the function that all have in common."""
-        return self.pool.learnt(np.asarray(vectors), self.release_noise)
+    def shared_posterior(self, vectors: NDArray[np.float64]) -> SharedPosterior:
+        """What the releases so far (k, M) say of the function that all share."""
+        return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
-    def heard_by(self, trials: int) -> int:
+    def releases_by(self, trials: int) -> int:
         """How many releases an agent can have heard that has been told of so many trials."""
-        return self.method.speaking.count(trials - self.method.initial + 1)
-
-    @property
-    def start(self) -> tuple[Regions, NDArray[np.int64]]:
-        """Where initial points come from: boxes, and each agent's, (N,)."""
-        if self.method.local_start:
-            return self.regions, self.assignment
-        return Regions((1,) * self.space.dims), np.zeros(self.agents, dtype=np.int64)
+        return self.method.releases.count(trials - self.method.initial + 1)
 
     def weights(self, round_number: int) -> NDArray[np.float64]:
         """φ_n^(i) of a round, (P, N)."""
@@ -131,12 +130,12 @@ class Study:
             "feature_seed": self.feature_seed,
             "method": method,
             "rounds": self.rounds,
-            "schema": 1,
+            "schema": 2,
             "space": self.space.to_dict(),
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Study:
+    def from_dict(cls, data: Mapping[str, Any]) -> FederatedStudy:
         """The study that `to_dict` wrote; anything else, or of another version, is refused."""
         try:
             parts = {name: _whole(value) for name, value in data["method"].items()}

@@ -12,7 +12,7 @@ from sottovoce.gp.kernel import Kernel
 
 
 @dataclass(frozen=True)
-class Belief:
+class Surrogate:
     """How an agent models its own objective.
 
     kernel: fixed, or None: fitted by marginal likelihood, anew after every `refit` trials.
@@ -27,7 +27,7 @@ class Belief:
         check(self.refit >= 1, "refit must be at least 1", refit=self.refit)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for comparing a saved belief with another."""
+        """Plain data, for comparing a saved surrogate with another."""
         kernel = None if self.kernel is None else kernel_to_list(self.kernel)
         return {"kernel": kernel, "refit": self.refit, "standardise": self.standardise}
 

@@ -30,7 +30,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
 from sottovoce.federation.messages import Broadcast, Message
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_whole
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
@@ -107,7 +107,7 @@ def _stored() -> Iterator[None]:
 class Diary:
     """The memory of one site, open for the time of one call. The folder must be locked."""
 
-    def __init__(self, folder: Path, storage: str, study: Study, maximise: bool) -> None:
+    def __init__(self, folder: Path, storage: str, study: FederatedStudy, maximise: bool) -> None:
         check(storage in STORAGES, f"storage must be one of {tuple(STORAGES)}", storage=storage)
         self._expected, self._maximise = study, maximise
         path = folder / STORAGES[storage]

@@ -32,14 +32,13 @@ from sottovoce.errors import (
 )
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Message
-from sottovoce.federation.searcher import LARGEST
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.searcher import LARGEST, Direction
 from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
 from sottovoce.simulation import Draws
-from sottovoce.simulation.replay import AgentDraws
+from sottovoce.simulation.streams import draws_of_agent
 
 Objective = Callable[[Trial], Any]
 
@@ -113,28 +112,27 @@ class Site:
             diary.compare(call.broadcast)
         if not diary.spoke(call.round):
             diary.bury()
-            agent, draws = self._agent(call, diary)
+            agent = self._agent(call, diary)
             if call.round < agent.round:
                 raise WrongRound(f"this site is at round {agent.round}, called for {call.round}")
             if call.broadcast is not None:
                 agent.receive(call.broadcast)
                 diary.hear(call.broadcast)
-            self._try(call, diary, agent, draws, log)
+            self._try(call, diary, agent, log)
             if call.round == self._file.study.rounds:
                 return reply(call, "done", "the study is over")
-            if draws is not None:
-                draws.begin_message(call.round)
             message = agent.message(call.round)
             diary.say(call.round, message if np.any(message.vector) else None)
         return _spoken(call, diary.said(call.round))
 
-    def _agent(self, call: Call, diary: Diary) -> tuple[Agent, AgentDraws | None]:
-        """The agent that this site has become, and in a seeded simulation its draws."""
+    def _agent(self, call: Call, diary: Diary) -> Agent:
+        """The agent that this site has become; in a seeded simulation, with the run's draws."""
         study = self._file.study
         draws = None
         if call.seed is not None:
-            draws = AgentDraws(Draws(call.seed, 0), study, call.agent, Belief())
-        agent = Agent(study, call.agent, maximise=self._file.maximise, random=draws)
+            draws = draws_of_agent(Draws(call.seed, 0), study.agents, call.agent)
+        direction: Direction = "maximize" if self._file.maximise else "minimize"
+        agent = Agent(study, call.agent, direction=direction, draws=draws)
         try:
             for told in diary.told:
                 agent.tell(told.params, told.value)
@@ -143,16 +141,9 @@ class Site:
                 agent.receive(heard)
         except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
             raise StorageError("what this site has stored does not fit the study") from error
-        return agent, draws
+        return agent
 
-    def _try(
-        self,
-        call: Call,
-        diary: Diary,
-        agent: Agent,
-        draws: AgentDraws | None,
-        log: logging.Logger,
-    ) -> None:
+    def _try(self, call: Call, diary: Diary, agent: Agent, log: logging.Logger) -> None:
         """Run the trials of the step that have not been run yet, the initial ones first."""
         initial = self._file.study.method.initial
         due = next(step.trials for step in self._file.steps if step.round == call.round)
@@ -160,8 +151,6 @@ class Site:
         done = sum(told.round == call.round for told in later)
         while agent.starting or (call.round > 0 and done < due):
             done += not agent.starting
-            if draws is not None:
-                draws.begin_trial(agent.trials)
             asked, before = diary.lost(call.round) or Lost(agent.ask(), 0)
             noted = {"asked": asked, "attempt": before + 1, "round": call.round}
             trial = diary.begin(_Settled(asked, self._declared), noted)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.planning import check_epsilon, planned, within
 from sottovoce.federation.methods import Method, method_named
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.release import Mechanism
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 class StudyFile:
     """A study as its parties agreed on it."""
 
-    study: Study
+    study: FederatedStudy
     epsilon: float
     delta: float
     maximise: bool
@@ -75,7 +75,7 @@ class StudyFile:
     def steps(self) -> list[Step]:
         """All steps of the study, in order."""
         study = self.study
-        speaking = [r for r in range(study.rounds) if study.method.speaking.speaks(r)]
+        speaking = [r for r in range(study.rounds) if study.method.releases.released(r)]
         ends = [*speaking[1:], study.rounds]
         later = [Step(end, end - start) for start, end in zip(speaking, ends, strict=True)]
         return [Step(0, study.method.initial), *later]
@@ -107,7 +107,9 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
     delta = float(table.get("delta", DELTA))
     agents, rounds = table["agents"], table["rounds"]
     seed = table.get("feature_seed", 0)
-    _ = Study(space, method, agents, rounds, seed)  # what is wrong, before a noise is looked for
+    _ = FederatedStudy(
+        space, method, agents, rounds, seed
+    )  # what is wrong, before a noise is looked for
     if noise is None:
         method = within(method, agents, rounds, float(table["epsilon"]), delta)
     else:
@@ -115,7 +117,7 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
     limit = float(table.get("trial_limit", StudyFile.trial_limit))
     rule = "trial_limit must be a finite number of seconds above 0"
     check(0 < limit < math.inf, rule, trial_limit=limit)
-    study = Study(space, method, agents, rounds, seed)
+    study = FederatedStudy(space, method, agents, rounds, seed)
     return StudyFile(study, float(table["epsilon"]), delta, table["direction"] == "maximize", limit)
 
 
@@ -139,8 +141,8 @@ def _resolved(table: Mapping[str, Any], space: Space) -> Method:
     method = method_named(str(table.get("method", "sottovoce")))
     check_epsilon(method, float(table["epsilon"]))
     rule = "a federation needs a method that says something of its agents"
-    check(not method.control, rule, method=method.name)
-    if method.hears == "learn":
+    check(not method.noise_only, rule, method=method.name)
+    if method.shared_model == "pooled":
         method = planned(method, space.dims)
     changes: dict[str, Any] = {
         key: table[key] for key in ("regions", "features", "lengthscale") if key in table

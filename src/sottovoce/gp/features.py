@@ -2,7 +2,7 @@
 
 Symbols: M features, D dimensions; s_j frequencies ~ N(0, I/ℓ²), (M, D); b_j phases ~ U[0, 2π),
 (M,); φ(x)_j = sqrt(2/M) cos(s_j·x + b_j), scaled so that ‖φ(x)‖ = 1 for every x.
-Frequencies are drawn at random, as in the paper, or spread evenly over their distribution with a
+Frequencies are drawn at random, as in the paper, or quasi-random over their distribution with a
 cosine and a sine for each, which leaves less to the luck of the draw.
 """
 
@@ -19,10 +19,10 @@ from scipy.special import ndtri
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
-from sottovoce.gp.quasirandom import public_uniforms, spread_points
+from sottovoce.gp.quasirandom import public_uniforms, quasirandom_points
 
-Basis = Literal["random", "spread"]
-BASES: tuple[Basis, ...] = ("random", "spread")
+Basis = Literal["random", "quasirandom"]
+BASES: tuple[Basis, ...] = ("random", "quasirandom")
 
 # Part of what the seed means: changing it, or anything below, changes every study's features.
 _LABEL = b"sottovoce/features/v1"
@@ -112,9 +112,9 @@ def shared_features(
     )
     check(basis in BASES, f"basis must be one of {BASES}", basis=basis)
     label = _LABEL + f"/{int(seed)}/{count}/{dims}".encode()
-    if basis == "spread":
-        check(count % 2 == 0, "spread features come in pairs: M must be even", M=count)
-        waves = ndtri(spread_points(label + b"/spread", count // 2, dims)) / lengthscale
+    if basis == "quasirandom":
+        check(count % 2 == 0, "quasi-random features come in pairs: M must be even", M=count)
+        waves = ndtri(quasirandom_points(label + b"/spread", count // 2, dims)) / lengthscale
         quarter = np.repeat([0.0, -0.5 * np.pi], count // 2)  # a cosine and a sine of each
         return Features(np.concatenate([waves, waves]), quarter)
     uniforms = public_uniforms(label, count * (dims + 1))

@@ -4,12 +4,12 @@ Symbols: B batch, t observations, D dimensions, A length scales (1, or D for one
 ℓ length scale, σ² variance, λ noise variance, K = σ²R + λI, R correlations; θ (B, A + 2) holds
 log ℓ, log σ², log λ. log p(y) = −½ yᵀK⁻¹y − ½ log|K| − ½ t log 2π.
 
-Beside a common function with values c at the points, K = σ²R + λI + s²ccᵀ + m11ᵀ: an agent's
-function is then its own part, a multiple of the common one, and any level; θ (B, A + 3) ends with
+Jointly with a shared function with values c at the points, K = σ²R + λI + s²ccᵀ + m11ᵀ: an agent's
+function is then its own part, a multiple of the shared one, and any level; θ (B, A + 3) ends with
 log s².
 
 Bounds: ℓ in [0.01, 10] (points lie in the unit cube); with m = mean(y²), σ² in [0.01, 100]·m and
-λ in [1e-6, 4]·m; s² in [1e-4, 100]·m. Without a common function they keep K's condition number
+λ in [1e-6, 4]·m; s² in [1e-4, 100]·m. Without a shared function they keep K's condition number
 below t·10⁸, so that no data, however degenerate, makes the factorisation fail.
 """
 
@@ -32,8 +32,8 @@ _TRUST = (1e-4, 100.0)
 # (ℓ, σ²/m, λ/m) tried besides the given start: the likelihood often has a hill that explains
 # everything as noise and one that explains it as function
 _GUESSES = ((0.1, 1.0, 0.01), (0.3, 1.0, 0.01), (1.0, 1.0, 0.01), (0.2, 0.5, 0.5))
-# the same with s²/m: no trust, or a function that is mostly the common one
-_GUESSES_BESIDE = (
+# the same with s²/m: no trust, or a function that is mostly the shared one
+_JOINT_GUESSES = (
     *((*guess, _TRUST[0]) for guess in _GUESSES),
     (0.3, 0.5, 0.01, 0.5),
     (0.3, 0.1, 0.05, 1.0),
@@ -74,25 +74,25 @@ def fit(
     return Kernel(length, values[:, A] * m, values[:, A + 1] * m)
 
 
-def fit_beside(
+def fit_joint(
     points: Array,
     y: Array,
     mask: Array,
-    common: Array,
+    shared: Array,
     start: Kernel | None = None,
     known: Kernel | None = None,
 ) -> Kernel:
-    """The most likely kernel of each history beside a common function, trust included.
+    """The most likely kernel of each history jointly with a shared function, trust included.
 
-    points, y, mask as in `fit`; common (B, t) are the values of the common function at the
+    points, y, mask as in `fit`; shared (B, t) are the values of the shared function at the
     points. Of a known kernel (numbers, or (B,)) the length scale is kept, the noise too unless it
     is below the bound, and its variance is the most that the own part may have.
     """
     xp = array_namespace(points, y)
-    y, common = xp.where(mask, y, 0.0), xp.where(mask, common, 0.0)
+    y, shared = xp.where(mask, y, 0.0), xp.where(mask, shared, 0.0)
     m = _mean_square(y, mask)
     squares = _squares(points, False)
-    climb = partial(_likelihood, squares, y / xp.sqrt(m)[:, None], mask, common=common)
+    climb = partial(_likelihood, squares, y / xp.sqrt(m)[:, None], mask, shared=shared)
     bounds = (_LENGTHSCALE, _VARIANCE, _NOISE, _TRUST)
     lower, upper = (
         _row([math.log(b[side]) for b in bounds], y) + xp.zeros_like(m)[:, None] for side in (0, 1)
@@ -103,7 +103,7 @@ def fit_beside(
         most = xp.maximum(theta[:, 1:2], lower[:, 1:2])
         lower = xp.concat([fixed[0], lower[:, 1:2], fixed[1], lower[:, 3:]], axis=-1)
         upper = xp.concat([fixed[0], most, fixed[1], upper[:, 3:]], axis=-1)
-    tries = [_row([math.log(v) for v in guess], y) for guess in _GUESSES_BESIDE]
+    tries = [_row([math.log(v) for v in guess], y) for guess in _JOINT_GUESSES]
     if start is not None:
         tries.insert(0, _theta(start, m, 1, trusted=True))
     values = xp.exp(_climbed(climb, tries, lower, upper, 50, 1e-5))
@@ -156,9 +156,9 @@ def _climbed(
 
 
 def _likelihood(
-    squares: Array, y: Array, mask: Array, theta: Array, common: Array | None = None
+    squares: Array, y: Array, mask: Array, theta: Array, shared: Array | None = None
 ) -> tuple[Array, Array]:
-    """As above, from θ and squared differences (B, A, t, t); beside the common function if any."""
+    """As above, from θ and squared differences (B, A, t, t); with a shared function if any."""
     xp = array_namespace(theta)
     A = squares.shape[1]
     shrink = xp.exp(-2.0 * theta[:, :A])
@@ -170,9 +170,9 @@ def _likelihood(
     diagonal = xp.where(mask, noise[:, None], 1.0)
     eye = xp.eye(y.shape[-1], dtype=y.dtype, device=device(y))
     K = signal + diagonal[:, :, None] * eye
-    if common is not None:
-        shared = xp.exp(theta[:, A + 2])[:, None, None] * common[:, :, None] * common[:, None, :]
-        K = K + shared + xp.where(both, 1.0, 0.0)  # y is in units of √m
+    if shared is not None:
+        outer = xp.exp(theta[:, A + 2])[:, None, None] * shared[:, :, None] * shared[:, None, :]
+        K = K + outer + xp.where(both, 1.0, 0.0)  # y is in units of √m
     inverse = xp.linalg.inv(K)
     alpha = xp.matmul(inverse, y[..., None])[..., 0]
     logs = xp.log(xp.linalg.diagonal(xp.linalg.cholesky(K)))
@@ -186,8 +186,8 @@ def _likelihood(
     in_variance = xp.sum(weighted, axis=(-2, -1))[:, None]
     in_noise = (noise * xp.vecdot(xp.linalg.diagonal(pull), known))[:, None]
     columns = [in_length, in_variance, in_noise]
-    if common is not None:
-        columns.append(xp.sum(pull * shared, axis=(-2, -1))[:, None])
+    if shared is not None:
+        columns.append(xp.sum(pull * outer, axis=(-2, -1))[:, None])
     return value, 0.5 * xp.concat(columns, axis=-1)
 
 

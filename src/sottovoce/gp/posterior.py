@@ -1,4 +1,4 @@
-"""What an agent believes: the weight-space posterior, and draws from the exact GP posterior.
+"""The weight-space posterior, and draws from the exact GP posterior.
 
 Symbols: B batch, t observations, M features, D dimensions, K points, F frequencies of a prior
 draw, r rank. Φ (..., t, M) features of the history, y (..., t) observations, λ noise variance,
@@ -225,45 +225,45 @@ def pathwise_draw(
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A common function, and the draws of how an agent's function leans on it."""
+class SharedTerm:
+    """A shared function, and the draws of how an agent's function leans on it."""
 
     seen: Array  # (B, t), its values at the observations
     normals: Array  # (B, 2), standard normals: of the factor on it, and of the level
 
 
-def pathwise_beside(
+def pathwise_joint(
     kernel: Kernel,
     points: Array,
     y: Array,
     mask: Array,
-    beside: Beside,
+    term: SharedTerm,
     draws: tuple[Array, Array, Array],
     scale: float | Array = 1.0,
 ) -> tuple[PathwiseDraw, Array]:
-    """A draw from the posterior of own part + factor · common function + level.
+    """A draw from the posterior of own part + factor · shared function + level.
 
     As `pathwise_draw`, with its frequencies, amplitudes and noise as `draws`; the factor's prior
     variance is the kernel's trust, (B,), the level's is the mean square m of y, as in
-    `kernelfit.fit_beside`. Returns the own part and the factor, (B,); where the sum is largest
+    `fit.fit_joint`. Returns the own part and the factor, (B,); where the sum is largest
     does not depend on the level.
     """
     xp = array_namespace(points, y)
     frequencies, amplitudes, noise = draws
     path = _prior_path(kernel, frequencies, amplitudes, scale)
-    y, common = xp.where(mask, y, 0.0), xp.where(mask, beside.seen, 0.0)
+    y, shared = xp.where(mask, y, 0.0), xp.where(mask, term.seen, 0.0)
     count = xp.sum(xp.astype(mask, y.dtype), axis=-1)
     m = xp.vecdot(y, y) / xp.where(count > 0, count, 1.0)
     trust, level = kernel.trust + xp.zeros_like(m), xp.where(m > 0, m, 1.0)
-    factor = scale * xp.sqrt(trust) * beside.normals[:, 0]
-    at_zero = scale * xp.sqrt(level) * beside.normals[:, 1]
+    factor = scale * xp.sqrt(trust) * term.normals[:, 0]
+    at_zero = scale * xp.sqrt(level) * term.normals[:, 1]
     error = y - _along(path, points) - lifted(scale * kernel.noise**0.5, 1) * noise
-    error = error - factor[:, None] * common - at_zero[:, None]
+    error = error - factor[:, None] * shared - at_zero[:, None]
     both = xp.logical_and(mask[:, :, None], mask[:, None, :])
     gram = _gram(kernel, points, mask) + xp.where(both, level[:, None, None], 0.0)
-    gram = gram + trust[:, None, None] * common[:, :, None] * common[:, None, :]
+    gram = gram + trust[:, None, None] * shared[:, :, None] * shared[:, None, :]
     v = xp.linalg.solve(gram, xp.where(mask, error, 0.0)[..., None])[..., 0]
-    return PathwiseDraw(*path, points, v, kernel), factor + trust * xp.vecdot(v, common)
+    return PathwiseDraw(*path, points, v, kernel), factor + trust * xp.vecdot(v, shared)
 
 
 def _prior_path(

@@ -21,7 +21,7 @@ def public_uniforms(label: bytes, count: int) -> NDArray[np.float64]:
     return np.asarray(np.minimum(midpoints, 1.0 - 2.0**-53))
 
 
-def spread_points(label: bytes, count: int, dims: int) -> NDArray[np.float64]:
+def quasirandom_points(label: bytes, count: int, dims: int) -> NDArray[np.float64]:
     """Points of the open cube that lie evenly, any run of them too: (count, D).
 
     Multiples of (1/g, 1/g², ..., 1/g^D) modulo 1, where g^(D+1) = g + 1, from a public start.

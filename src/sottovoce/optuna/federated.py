@@ -29,7 +29,7 @@ class AgentSampler(BaseSampler):
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The whole space of the agent's study, from the first trial on."""
-        wanted = StudyDirection.MAXIMIZE if self.agent.maximise else StudyDirection.MINIMIZE
+        wanted = StudyDirection[self.agent.direction.upper()]
         rule = f"the Optuna study must {wanted.name.lower()}, as the agent does"
         check(study.directions == [wanted], rule, directions=study.directions)
         return dict(self._declared)

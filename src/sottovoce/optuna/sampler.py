@@ -1,4 +1,4 @@
-"""Thompson sampling with our own belief, in any Optuna study with one objective."""
+"""Thompson sampling with our own surrogate, in any Optuna study with one objective."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sottovoce.errors import SpaceError, check
 from sottovoce.federation.methods import TS, Repeats
-from sottovoce.federation.searcher import LARGEST, Searcher
-from sottovoce.federation.study import Study
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.searcher import LARGEST, Direction, Searcher
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.optuna.spaces import space_of
 from sottovoce.space import Space
 
@@ -43,7 +43,7 @@ class Sampler(BaseSampler):
         *,
         seed: int | None = None,
         initial: int = 10,
-        belief: Belief | None = None,
+        surrogate: Surrogate | None = None,
         repeats: Repeats = "allow",
     ) -> None:
         whole = isinstance(initial, int) and not isinstance(initial, bool)
@@ -51,7 +51,7 @@ class Sampler(BaseSampler):
         natural = seed is None or (isinstance(seed, int) and seed >= 0)
         check(natural, "seed must be a whole number of at least 0, or None", seed=seed)
         self._initial = initial
-        self._belief = Belief() if belief is None else belief
+        self._surrogate = Surrogate() if surrogate is None else surrogate
         self._method = replace(TS, repeats=repeats)
         self._seeded(np.random.SeedSequence(seed))
         self._lock = Lock()  # Optuna's workers are threads that share the sampler
@@ -84,23 +84,24 @@ class Sampler(BaseSampler):
     ) -> dict[str, Any]:
         """The maximiser of a draw; nothing before enough values are known."""
         _check_single(study)
-        maximise = study.directions[0] == StudyDirection.MAXIMIZE
+        maximised = study.directions[0] == StudyDirection.MAXIMIZE
+        direction: Direction = "maximize" if maximised else "minimize"
         with self._lock:  # from here, or a worker with an older list would begin anew
-            # Trials still running are left out: two draws of one belief differ, so that
+            # Trials still running are left out: two draws of one posterior differ, so that
             # workers spread out by themselves.
             rows = _rows(study.get_trials(deepcopy=False), search_space)
             known = sum(value is not None for _, value in rows.values())
             if not search_space or known < self._initial:
                 return {}
             search = self._search
-            if search is None or not search.goes_on(search_space, maximise, rows):
-                search = self._search = self._begun(search_space, maximise, rows)
+            if search is None or not search.goes_on(search_space, direction, rows):
+                search = self._search = self._begun(search_space, direction, rows)
             search.tell(rows)
             numbers = search.searcher.ask()
         return {name: d.to_external_repr(numbers[name]) for name, d in search_space.items()}
 
     def _begun(
-        self, distributions: Distributions, maximise: bool, rows: Mapping[int, Row]
+        self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
     ) -> _Search:
         """A search that has seen these trials as its initial ones, so that one fit is enough."""
         space = _numbered(distributions)
@@ -108,8 +109,10 @@ class Sampler(BaseSampler):
         method = replace(self._method, initial=max(inside, 1))
         (child,) = self._seeds.spawn(1)
         seed = int(child.generate_state(1, np.uint64)[0])
-        federation = Study(space, method, agents=1, rounds=1)
-        searcher = Searcher(federation, 0, maximise=maximise, belief=self._belief, seed=seed)
+        federation = FederatedStudy(space, method, agents=1, rounds=1)
+        searcher = Searcher(
+            federation, 0, direction=direction, surrogate=self._surrogate, seed=seed
+        )
         return _Search(dict(distributions), searcher)
 
     def sample_independent(
@@ -134,10 +137,10 @@ class _Search:
         self.told: dict[int, Row] = {}
 
     def goes_on(
-        self, distributions: Distributions, maximise: bool, rows: Mapping[int, Row]
+        self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
     ) -> bool:
         """Whether it is the same search, and all it was told still stands."""
-        same = (self.distributions, self.searcher.maximise) == (distributions, maximise)
+        same = (self.distributions, self.searcher.direction) == (distributions, direction)
         return same and all(rows.get(number) == row for number, row in self.told.items())
 
     def tell(self, rows: Mapping[int, Row]) -> None:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.device import Place
+from sottovoce.device import Device
 from sottovoce.errors import MissingExtra, check
 
 CLASSES = 10
@@ -63,7 +63,7 @@ class Laid:
 
 
 def train_and_score(
-    images: Images, agents: NDArray[np.int64], settings: NDArray[np.float64], place: Place
+    images: Images, agents: NDArray[np.int64], settings: NDArray[np.float64], place: Device
 ) -> NDArray[np.float64]:
     """1 − validation error of a network for each trial: (s,) and (s, 3) -> (s,).
 
@@ -94,7 +94,7 @@ def check_trials(count: int, agents: NDArray[np.int64], settings: NDArray[np.flo
     check(sound, "learning rate, decay and l2 must be finite and not negative", settings=settings)
 
 
-def library_and_device(place: Place) -> tuple[Any, Any]:
+def library_and_device(place: Device) -> tuple[Any, Any]:
     """PyTorch and the device to use: the CPU, where the place is NumPy's."""
     if place.torch is not None:
         return place.torch, place.device

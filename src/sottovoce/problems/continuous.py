@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.problems.grid import NOISE
 from sottovoce.problems.options import NamedProblem
@@ -87,7 +87,7 @@ class GaussianProcess(NamedProblem):
         """The cube, and the kernel the functions came from."""
         space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, self.dims + 1)])
         kernel = Kernel(self.lengthscale, variance=1.0, noise=NOISE**2)
-        return Setting(space, Belief(kernel, standardise=False))
+        return Setting(space, Surrogate(kernel, standardise=False))
 
     def draw(self, agents: int, random: np.random.Generator) -> Continuous:
         """The common function, then those of the agents."""

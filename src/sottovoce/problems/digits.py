@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.device import Place
+from sottovoce.device import Device
 from sottovoce.errors import MissingExtra
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.cnn import CLASSES, TOGETHER, Images, train_and_score
 from sottovoce.problems.datasets import DIGITS, Found, find
 from sottovoce.problems.real import RealProblem
@@ -43,7 +43,7 @@ class DigitsTrainer:
     """Trains the networks of many trials at once."""
 
     images: Images
-    place: Place
+    place: Device
     fingerprint: str
 
     @property
@@ -72,10 +72,10 @@ class Digits(RealProblem):
     @property
     def setting(self) -> Setting:
         """Kernels are fitted every five points, to values as they come."""
-        belief = Belief(kernel=None, refit=5, standardise=False)
+        belief = Surrogate(kernel=None, refit=5, standardise=False)
         return Setting(SPACE, belief, WRITERS, measure="validation error", real_world=True)
 
-    def trainer(self, place: Place) -> DigitsTrainer:
+    def trainer(self, place: Device) -> DigitsTrainer:
         """Trains on that device."""
         found = find(DIGITS)
         return DigitsTrainer(read_images(found), place, fingerprint(self.kind, PROCEDURE, found))

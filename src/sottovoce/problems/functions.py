@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.options import NamedProblem
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
@@ -84,7 +84,7 @@ class StandardFunction(NamedProblem):
     def setting(self) -> Setting:
         """The function's customary domain; kernels are fitted."""
         ends = enumerate(self.domain, start=1)
-        return Setting(Space([Float(f"x{d}", low, high) for d, (low, high) in ends]), Belief())
+        return Setting(Space([Float(f"x{d}", low, high) for d, (low, high) in ends]), Surrogate())
 
     def draw(self, agents: int, random: np.random.Generator) -> MovedFunction:
         """A shift for each agent."""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.acquisition.moves import exact_table
-from sottovoce.federation.surrogate import Belief
+from sottovoce.acquisition.thompson import exact_table
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
@@ -20,7 +20,7 @@ KERNEL = Kernel(lengthscale=0.03, variance=1.0, noise=0.01)
 SPACE = Space([Float("x", 0.0, 1.0, steps=1000)])
 NOISE = 0.1
 # agents know the kernel and take values as they come, as in the paper
-SETTING = Setting(SPACE, Belief(KERNEL, standardise=False))
+SETTING = Setting(SPACE, Surrogate(KERNEL, standardise=False))
 
 
 @dataclass(frozen=True)

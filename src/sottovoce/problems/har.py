@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.device import Place
-from sottovoce.federation.surrogate import Belief
+from sottovoce.device import Device
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.datasets import HAR, find
 from sottovoce.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
 from sottovoce.problems.real import RealProblem
@@ -70,7 +70,7 @@ class HarTrainer:
     """Trains the regressions of each agent's trials together."""
 
     subjects: tuple[Regressions, ...]
-    place: Place
+    place: Device
     fingerprint: str
 
     @property
@@ -111,10 +111,10 @@ class Har(RealProblem):
     @property
     def setting(self) -> Setting:
         """Kernels are fitted every five points, to values as they come."""
-        belief = Belief(kernel=None, refit=5, standardise=False)
+        belief = Surrogate(kernel=None, refit=5, standardise=False)
         return Setting(SPACE, belief, SUBJECTS, measure="validation error", real_world=True)
 
-    def trainer(self, place: Place) -> HarTrainer:
+    def trainer(self, place: Device) -> HarTrainer:
         """Trains on that device."""
         found = find(HAR)
         windows = read_windows(found)
@@ -125,7 +125,7 @@ class Har(RealProblem):
         return HarTrainer(subjects, place, fingerprint(self.table, PROCEDURE, found))
 
 
-def prepared(halves: Halves, number: int, place: Place) -> Regressions:
+def prepared(halves: Halves, number: int, place: Device) -> Regressions:
     """A subject's inner products and the orders of its rows, where they are needed."""
     K, V = (part @ halves.train_x.T for part in (halves.train_x, halves.valid_x))
     random = np.random.default_rng([SEED, number])
@@ -137,7 +137,7 @@ def prepared(halves: Halves, number: int, place: Place) -> Regressions:
 
 
 def _scores(
-    data: Regressions, settings: NDArray[np.float64], steps: int, place: Place
+    data: Regressions, settings: NDArray[np.float64], steps: int, place: Device
 ) -> NDArray[np.float64]:
     """1 minus the validation errors of settings (C, 3) that take that many steps a pass."""
     lanes = -(-len(settings) // LANES) * LANES
@@ -156,7 +156,7 @@ def _scores(
     return np.asarray(right[: len(settings)], dtype=np.float64)
 
 
-def _trained(data: Regressions, settings: Array, steps: int, place: Place) -> tuple[Array, Array]:
+def _trained(data: Regressions, settings: Array, steps: int, place: Device) -> tuple[Array, Array]:
     """A and b after all passes; settings are (C, 3)."""
     xp, (n, k), lanes = place.xp, data.Y.shape, settings.shape[0]
     size, l2, rate = (settings[:, j] for j in range(3))

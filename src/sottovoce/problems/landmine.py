@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.device import Place
+from sottovoce.device import Device
 from sottovoce.errors import MissingExtra
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.datasets import LANDMINE, Found, find
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import (
@@ -70,10 +70,10 @@ class Landmine(RealProblem):
     @property
     def setting(self) -> Setting:
         """Kernels are fitted every five points, to values as they come."""
-        belief = Belief(kernel=None, refit=5, standardise=False)
+        belief = Surrogate(kernel=None, refit=5, standardise=False)
         return Setting(SPACE, belief, FIELDS, measure="1 − AUC", real_world=True)
 
-    def trainer(self, place: Place) -> LandmineTrainer:
+    def trainer(self, place: Device) -> LandmineTrainer:
         """SVMs are trained on the processor, wherever else arrays live."""
         found = find(LANDMINE)
         halves = tuple(stratified_halves(x, y) for x, y in read_fields(found))

@@ -13,7 +13,7 @@ from importlib.metadata import version
 import numpy as np
 
 from sottovoce import __version__
-from sottovoce.device import Place
+from sottovoce.device import Device
 from sottovoce.errors import TrialError
 from sottovoce.problems.design import design, held_out_design, powers_of
 from sottovoce.problems.real import RealProblem
@@ -33,7 +33,7 @@ def usual_points(dims: int) -> int:
 
 def make_table(
     problem: RealProblem,
-    place: Place,
+    place: Device,
     *,
     points: int | None = None,
     held_out: int = HELD_OUT,
@@ -75,7 +75,7 @@ def make_table(
     return Table(known, ours, held, others, powers_of(space), about)
 
 
-def _command(problem: RealProblem, place: Place, inside: int, held_out: int) -> str:
+def _command(problem: RealProblem, place: Device, inside: int, held_out: int) -> str:
     device = "" if place.torch is None else f" --device {place.device}"
     return f"{made_by(problem.usual.name)} --points {inside} --held-out {held_out}{device}"
 

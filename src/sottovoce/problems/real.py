@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from sottovoce.device import Place
+from sottovoce.device import Device
 from sottovoce.errors import StorageError, check
 from sottovoce.problems.options import NamedProblem
 from sottovoce.problems.table import TableObjectives, load_table, made_by
@@ -44,7 +44,7 @@ class RealProblem(NamedProblem):
         return self.usual.name.replace(":", "-")
 
     @abstractmethod
-    def trainer(self, place: Place) -> Trainer:
+    def trainer(self, place: Device) -> Trainer:
         """What trains its models there; reads the data."""
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:

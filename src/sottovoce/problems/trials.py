@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import check
 from sottovoce.problems.trialcache import Key, TrialCache, trial_key
 from sottovoce.problems.workers import Bench, FloatArray, IntArray, Workers
@@ -99,7 +99,7 @@ class LiveObjectives:
         workers: int | None = None,
         cache: Path | None = None,
     ) -> None:
-        trainer = problem.trainer(place_named(None))
+        trainer = problem.trainer(device_named(None))
         self._agents = agents
         self.trials = Trials(
             problem.setting.space,

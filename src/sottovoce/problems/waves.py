@@ -117,7 +117,7 @@ def highest_points(waves: Waves, candidates: int, starts: int) -> FloatArray:
     The best `starts` of K evenly spread `candidates` are climbed from, all the way; the result
     is never below a candidate. Several starts on one hill do no harm but to the search's width.
     """
-    points = spread_points(candidates, waves.frequencies.shape[1])
+    points = quasirandom_points(candidates, waves.frequencies.shape[1])
     found = []
     for n in range(0, len(waves.offset), _FUNCTIONS):
         some = waves.part(slice(n, n + _FUNCTIONS))
@@ -138,7 +138,7 @@ def _climbed(waves: Waves, start: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=16)
-def spread_points(count: int, dims: int) -> FloatArray:
+def quasirandom_points(count: int, dims: int) -> FloatArray:
     """Points evenly spread over the cube, (count, D), always the same.
 
     The additive sequence k·(g^(−1), ..., g^(−D)) mod 1, where g^(D + 1) = g + 1.

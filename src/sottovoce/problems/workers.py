@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.device import place_named
+from sottovoce.device import device_named
 from sottovoce.errors import MissingExtra, TrialError, check
 from sottovoce.simulation.problem import Trainer
 
@@ -160,7 +160,7 @@ class _NoTrainer:
 def _trainer(problem: RealProblem) -> Trainer:
     """In a worker: made once. What it computes with takes one thread, as workers are many."""
     os.environ.update(dict.fromkeys(_THREADS, "1"))
-    trainer = problem.trainer(place_named(None))
+    trainer = problem.trainer(device_named(None))
     with suppress(ImportError):
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 

@@ -1,6 +1,6 @@
 """Whole federations in one process, for research."""
 
-from sottovoce.simulation.engine import Outcome, simulate
-from sottovoce.simulation.streams import Draws
+from sottovoce.simulation.engine import Outcome, RoundCallback, simulate
+from sottovoce.simulation.streams import Draws, draws_of_agent
 
-__all__ = ["Draws", "Outcome", "simulate"]
+__all__ = ["Draws", "Outcome", "RoundCallback", "draws_of_agent", "simulate"]

@@ -1,4 +1,4 @@
-"""A whole federation in one process: groups of agents, by the agents' own moves, and a server.
+"""A whole federation in one process: batches of agents, by the agents' own policy, and a server.
 
 Symbols: N agents, T rounds, P regions, M features, D dimensions, L = N_init + T, t query number
 (1..T); query t uses the broadcast of round t − 1.
@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.device import Place, place_named
+from sottovoce.device import Device, device_named
 from sottovoce.errors import check
+from sottovoce.federation import policy
+from sottovoce.federation.batch import Batch, Trials
+from sottovoce.federation.parts import SharedModel
 from sottovoce.federation.server import aggregate
-from sottovoce.federation.study import Study
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.events import Event
 from sottovoce.privacy.noise import Seeded
 from sottovoce.privacy.release import Diagnostics, diagnose
-from sottovoce.simulation.cube import Cube
-from sottovoce.simulation.groups import Crowd, Group
-from sottovoce.simulation.listed import Ground, Listed
 from sottovoce.simulation.problem import DrawnOnDevice, Listing, Objectives, Problem
 from sottovoce.simulation.streams import Dealer, Draws
 
-Watcher = Callable[[int, list[Event]], None]
+RoundCallback = Callable[[int, list[Event]], None]  # after each query: its number, what was spent
 
-GROUP = 256  # agents at a time: few enough for their arrays to stay in a CPU's cache
-DEVICE_GROUP = 32768
+BATCH = 256  # agents at a time: few enough for their arrays to stay in a CPU's cache
+DEVICE_BATCH = 32768
 
 
 @dataclass(frozen=True)
@@ -62,139 +62,141 @@ class Outcome:
 class _Run:
     """What a run holds while it goes on."""
 
-    crowd: Crowd
-    groups: Sequence[Group]
+    study: FederatedStudy
+    device: Device
+    dealer: Dealer
+    shared: SharedModel  # one for all: whoever hears the same knows the same
+    trials: Trials  # of all agents; each batch has a view of its rows
+    batches: Sequence[Batch]
     objectives: Objectives
     truth: Array  # (N, L)
     source: Seeded
-    on_device: bool  # whether the objectives live where the groups' arrays do
+    on_device: bool  # whether the objectives live where the batches' arrays do
     broadcasts: dict[int, NDArray[np.float64]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     diagnostics: list[Diagnostics] = field(default_factory=list)
 
 
 def simulate(
-    study: Study,
+    study: FederatedStudy,
     problem: Problem,
     draws: Draws,
-    watcher: Watcher | None = None,
+    callback: RoundCallback | None = None,
     *,
     device: str | None = None,
-    group: int | None = None,
+    batch: int | None = None,
 ) -> Outcome:
     """One run of the study's method on objectives drawn from the problem.
 
-    device: a device of PyTorch's ("cuda", say) in place of NumPy. group: how many agents are
+    device: a device of PyTorch's ("cuda", say) in place of NumPy. batch: how many agents are
     simulated at a time, which bounds the memory and changes nothing else.
     """
     check(study.space == problem.setting.space, "the study must search the problem's space")
-    check(group is None or group >= 1, "group must be at least 1", group=group)
+    check(batch is None or batch >= 1, "batch must be at least 1", batch=batch)
     study = replace(study, feature_seed=study.feature_seed + draws.run)
-    run = _begun(study, problem, draws, place_named(device), group)
-    speaking = study.method.speaking
-    _observe(run, [part.start() for part in run.groups])
+    run = _begun(study, problem, draws, device_named(device), batch)
+    _observe(run, [policy.initial_queries(each) for each in run.batches])
     for t in range(1, study.rounds + 1):
-        if study.method.exchange != "none" and speaking.speaks(t - 1):
-            _speak(run, t - 1)
-        heard = None if study.method.forgets(t - 1) else run.crowd.broadcast
-        _observe(run, [part.next(t, heard)[:, None] for part in run.groups])
-        if watcher is not None:
-            watcher(t, run.events)
+        if study.method.shared.exchanges and study.method.releases.released(t - 1):
+            _release(run, t - 1)
+        _observe(run, [policy.next_query(each, t)[:, None] for each in run.batches])
+        if callback is not None:
+            callback(t, run.events)
     return _outcome(run)
 
 
-def _begun(study: Study, problem: Problem, draws: Draws, place: Place, group: int | None) -> _Run:
+def _begun(
+    study: FederatedStudy, problem: Problem, draws: Draws, device: Device, batch: int | None
+) -> _Run:
     """The run before anybody has tried anything."""
     agents, length = study.agents, study.method.initial + study.rounds
-    finite, belief = study.space.finite, problem.setting.belief
-    dealer = Dealer(draws, agents, place)
+    dealer, shared = Dealer(draws, agents, device), study.method.shared(study, device)
+    finite = study.space.finite
     shape = (agents, length) if finite else (agents, length, study.space.dims)
-    places = place.zeros(*shape, whole=finite)
-    crowd = Crowd(study, belief, dealer, place, places, place.zeros(agents, length))
-    size = group or (GROUP if place.torch is None else DEVICE_GROUP)
-    slices = [slice(k, min(k + size, agents)) for k in range(0, agents, size)]
-    groups: list[Group]
-    if finite:
-        ground = Ground.of(study, belief.kernel, place)
-        groups = [Listed(crowd, who, ground) for who in slices]
-    else:
-        groups = [Cube(crowd, who) for who in slices]
+    trials = Trials(device.zeros(*shape, whole=finite), device.zeros(agents, length))
+    size = batch or (BATCH if device.torch is None else DEVICE_BATCH)
+    batches = []
+    for k in range(0, agents, size):
+        who = slice(k, min(k + size, agents))
+        own, view = dealer.to(who), Trials(trials.where[who], trials.raw[who])
+        surrogate = problem.setting.surrogate
+        batches.append(Batch(study, who, surrogate, own, shared, view, device))
     random, on_device = draws.stream("objectives"), False
     if draws.on_device and isinstance(problem, DrawnOnDevice):
         on_device = True
         objectives = problem.draw_on_device(agents, random, dealer.stream("objectives"))
     else:
         objectives = problem.draw(agents, random)
-    source, truth = Seeded(draws.seed_for("server")), place.zeros(agents, length)
-    return _Run(crowd, groups, objectives, truth, source, on_device)
+    source, truth = Seeded(draws.seed_for("server")), device.zeros(agents, length)
+    return _Run(
+        study, device, dealer, shared, trials, batches, objectives, truth, source, on_device
+    )
 
 
 def _observe(run: _Run, chosen: list[Array]) -> None:
-    """Evaluate what each group has chosen, s queries an agent, and add it to the histories."""
-    crowd = run.crowd
-    places = _joined(run, chosen)
-    agents, count = places.shape[:2]
-    new = slice(crowd.told, crowd.told + count)
-    truth = _truth(run, places)
-    (noise,) = crowd.dealer.deal(
-        "observation",
-        crowd.told,
-        slice(0, agents),
-        lambda random, n: (random.standard_normal((n, count)),),
+    """Evaluate what each batch has chosen, s queries an agent, and add it to the histories."""
+    trials, xp = run.trials, run.device.xp
+    where = _joined(run, chosen)
+    agents, count = where.shape[:2]
+    new = slice(trials.count, trials.count + count)
+    truth = _truth(run, where)
+    (noise,) = run.dealer.to(slice(0, agents))(
+        "observation", trials.count, lambda random, n: (random.standard_normal((n, count)),)
     )
-    crowd.failed = crowd.failed or bool(crowd.place.xp.any(crowd.place.xp.isnan(truth)))
-    crowd.places[:, new] = places
+    trials.where[:, new] = where
     run.truth[:, new] = truth
-    crowd.observed[:, new] = truth + run.objectives.noise * noise
-    crowd.told = new.stop
+    trials.raw[:, new] = truth + run.objectives.noise * noise
+    trials.failed = trials.failed or bool(xp.any(xp.isnan(truth)))
+    trials.count = new.stop
+    for batch in run.batches:
+        batch.trials.count, batch.trials.failed = trials.count, trials.failed
 
 
-def _truth(run: _Run, places: Array) -> Array:
-    """The objectives at the places (N, s), or (N, s, D): (N, s), NaN where a trial failed."""
-    found, xp = _found(run, places), run.crowd.place.xp
+def _truth(run: _Run, where: Array) -> Array:
+    """The objectives there, (N, s) or (N, s, D) -> (N, s); NaN where a trial failed."""
+    found, xp = _found(run, where), run.device.xp
     return xp.where(xp.isfinite(found), found, xp.nan)
 
 
-def _found(run: _Run, places: Array) -> Array:
+def _found(run: _Run, where: Array) -> Array:
     """What the objectives say there."""
-    objectives, place, space = run.objectives, run.crowd.place, run.crowd.study.space
+    objectives, device, space = run.objectives, run.device, run.study.space
     if run.on_device and isinstance(objectives, Listing):
-        return objectives.at(places)
-    where = place.numpy(places)
+        return objectives.at(where)
+    here = device.numpy(where)
     if isinstance(objectives, Listing) and space.finite:
-        return place.array(objectives.at(where))
-    return place.array(objectives.values(space.points()[where] if space.finite else where))
+        return device.array(objectives.at(here))
+    return device.array(objectives.values(space.points()[here] if space.finite else here))
 
 
-def _speak(run: _Run, number: int) -> None:
-    """Every agent's vector, and the server's release of the round."""
-    study, place = run.crowd.study, run.crowd.place
-    vectors = _joined(run, [part.messages(number) for part in run.groups])
-    if study.method.exchange == "peer":  # nothing is summed: all of them are sent
-        vectors = place.numpy(vectors)
+def _release(run: _Run, number: int) -> None:
+    """Every agent's vector, the server's release of the round, and all hear it."""
+    study, method = run.study, run.study.method
+    vectors = _joined(run, [policy.message(each, number) for each in run.batches])
+    if not method.shared.summed:  # all of them are sent
+        vectors = run.device.numpy(vectors)
     published = aggregate(study, number, vectors, run.source)
     run.broadcasts[number] = published.vectors
-    heard = [*run.broadcasts.values()] if study.method.hears == "learn" else [published.vectors]
-    run.crowd.broadcast = place.array(np.concatenate(heard))
+    heard = [*run.broadcasts.values()] if method.shared.cumulative else [published.vectors]
+    run.shared.hear(np.concatenate(heard))
     run.events.append(published.event)
-    mechanism = study.method.mechanism
-    if mechanism is not None and not study.method.control:
-        run.diagnostics.append(diagnose(vectors, study.weights(number), mechanism))
+    if method.mechanism is not None and not method.noise_only:
+        run.diagnostics.append(diagnose(vectors, study.weights(number), method.mechanism))
 
 
 def _joined(run: _Run, parts: list[Array]) -> Array:
-    return parts[0] if len(parts) == 1 else run.crowd.place.xp.concat(parts)
+    return parts[0] if len(parts) == 1 else run.device.xp.concat(parts)
 
 
 def _outcome(run: _Run) -> Outcome:
-    crowd, place, space = run.crowd, run.crowd.place, run.crowd.study.space
-    places, optimum = place.numpy(crowd.places), run.objectives.optimum
+    device, space, optimum = run.device, run.study.space, run.objectives.optimum
+    where = device.numpy(run.trials.where)
     return Outcome(
-        space.points()[places] if space.finite else places,
-        place.numpy(run.truth),
-        place.numpy(crowd.observed),
-        place.numpy(optimum) if run.on_device else optimum,
-        crowd.study.method.initial,
+        space.points()[where] if space.finite else where,
+        device.numpy(run.truth),
+        device.numpy(run.trials.raw),
+        device.numpy(optimum) if run.on_device else optimum,
+        run.study.method.initial,
         run.broadcasts,
         run.events,
         run.diagnostics,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.federation.surrogate import Belief
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.space import Space
 
 
@@ -49,7 +49,7 @@ class Setting:
     """
 
     space: Space
-    belief: Belief
+    surrogate: Surrogate
     agents: int | None = None
     measure: str = "simple regret"
     real_world: bool = False

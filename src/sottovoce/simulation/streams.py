@@ -9,21 +9,21 @@ difference is the method's. Nor do they depend on how many agents are simulated 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
 from sottovoce.arrays import Array
-from sottovoce.device import DeviceStream, Place
-from sottovoce.errors import check
+from sottovoce.device import NUMPY, Device, DeviceStream
+from sottovoce.errors import UnknownAgent, check
+from sottovoce.federation.draws import DrawSource, Recipe
 
 CHUNK = 4096
 DEVICE_CHUNK = 32768  # keeps a GPU busy, and below 65536, where some batched kernels end
 
 
 Stream: TypeAlias = np.random.Generator | DeviceStream
-Recipe = Callable[[Stream, int], tuple[Array, ...]]  # draws for n agents: arrays (n, ...)
 
 
 class Draws:
@@ -44,54 +44,68 @@ class Draws:
         self.on_device = on_device
         check(self.chunk >= 1, "chunk must be at least 1", chunk=chunk)
 
-    def stream(self, name: str, round_number: int = 0, chunk: int = 0) -> np.random.Generator:
-        """The generator of that name (and round, and chunk), always from its beginning."""
-        return np.random.default_rng(self._sequence(name, round_number, chunk))
+    def stream(self, name: str, number: int = 0, chunk: int = 0) -> np.random.Generator:
+        """The generator of that name (and number, and chunk), always from its beginning."""
+        return np.random.default_rng(self._sequence(name, number, chunk))
 
-    def seed_for(self, name: str, round_number: int = 0, chunk: int = 0) -> int:
+    def seed_for(self, name: str, number: int = 0, chunk: int = 0) -> int:
         """A whole number of that name, for what takes a seed."""
-        return int(self.stream(name, round_number, chunk).integers(2**63))
+        return int(self.stream(name, number, chunk).integers(2**63))
 
-    def _sequence(self, name: str, round_number: int, chunk: int) -> np.random.SeedSequence:
-        key = (self.run, zlib.crc32(name.encode()), round_number)
+    def _sequence(self, name: str, number: int, chunk: int) -> np.random.SeedSequence:
+        key = (self.run, zlib.crc32(name.encode()), number)
         return np.random.SeedSequence(self.seed, spawn_key=(*key, chunk) if chunk else key)
 
 
 class Dealer:
-    """Deals the draws of a run of N agents to groups of them, as arrays of the place."""
+    """Deals the draws of a run of N agents to batches of them, as arrays of the device."""
 
-    def __init__(self, draws: Draws, agents: int, place: Place) -> None:
+    def __init__(self, draws: Draws, agents: int, device: Device = NUMPY) -> None:
         rule = "draws on a device need a run on a device: simulate(..., device='cuda')"
-        check(place.torch is not None or not draws.on_device, rule)
-        self._draws, self._agents, self._place = draws, agents, place
-        # the chunk dealt last, by name: groups smaller than a chunk come back for the rest of it
+        check(device.torch is not None or not draws.on_device, rule)
+        self._draws, self._agents, self._device = draws, agents, device
+        # the chunk dealt last, by name: batches smaller than a chunk come back for the rest of it
         self._last: dict[str, tuple[tuple[int, int], tuple[Array, ...]]] = {}
 
-    def deal(self, name: str, round_number: int, who: slice, recipe: Recipe) -> tuple[Array, ...]:
+    def to(self, agents: slice) -> DrawSource:
+        """The draws of a slice of all agents."""
+        return partial(self._deal, agents)
+
+    def _deal(self, who: slice, name: str, number: int, recipe: Recipe) -> tuple[Array, ...]:
         """The arrays (n, ...) that the recipe draws, for the n agents of a slice of all."""
         size = self._draws.chunk
         parts = []
         for chunk in range(who.start // size, -(-who.stop // size)):
             begin = chunk * size
             here = slice(max(who.start - begin, 0), who.stop - begin)
-            whole = self._whole(name, round_number, chunk, recipe)
+            whole = self._whole(name, number, chunk, recipe)
             parts.append([array[here] for array in whole])
         if len(parts) == 1:
             return tuple(parts[0])
-        return tuple(self._place.xp.concat(arrays) for arrays in zip(*parts, strict=True))
+        return tuple(self._device.xp.concat(arrays) for arrays in zip(*parts, strict=True))
 
-    def _whole(self, name: str, round_number: int, chunk: int, recipe: Recipe) -> tuple[Array, ...]:
+    def _whole(self, name: str, number: int, chunk: int, recipe: Recipe) -> tuple[Array, ...]:
         key, arrays = self._last.get(name, ((-1, -1), ()))
-        if key != (round_number, chunk):
+        if key != (number, chunk):
             self._last.pop(name, None)  # before the next is drawn, to hold only one
             count = min(self._draws.chunk, self._agents - chunk * self._draws.chunk)
-            arrays = recipe(self.stream(name, round_number, chunk), count)
-            arrays = tuple(self._place.array(array) for array in arrays)
-            self._last[name] = ((round_number, chunk), arrays)
+            arrays = recipe(self.stream(name, number, chunk), count)
+            arrays = tuple(self._device.array(array) for array in arrays)
+            self._last[name] = ((number, chunk), arrays)
         return arrays
 
-    def stream(self, name: str, round_number: int = 0, chunk: int = 0) -> Stream:
+    def stream(self, name: str, number: int = 0, chunk: int = 0) -> Stream:
         """The generator itself, the device's where it is to draw."""
         if not self._draws.on_device:
-            return self._draws.stream(name, round_number, chunk)
-        return DeviceStream(self._place, self._draws.seed_for(name, round_number, chunk))
+            return self._draws.stream(name, number, chunk)
+        return DeviceStream(self._device, self._draws.seed_for(name, number, chunk))
+
+
+def draws_of_agent(draws: Draws, agents: int, index: int) -> DrawSource:
+    """One agent's draws in a simulated run of N, for a party that lives by itself.
+
+    Each is addressed by its name and number, so a process may come and go in between.
+    """
+    if not 0 <= index < agents:
+        raise UnknownAgent(f"agents are numbered 0 to {agents - 1}, got {index}")
+    return Dealer(draws, agents).to(slice(index, index + 1))

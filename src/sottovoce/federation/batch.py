@@ -1,0 +1,121 @@
+"""A batch of agents of one study: what they have tried, how they model it, what they share.
+
+`Agent` is a batch of one, on NumPy; the simulator has batches of many, on NumPy or a device. What
+they do is in `policy`, and is the same.
+
+Symbols: n agents of the batch, L trials there is room for, t trials so far, D dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from sottovoce.acquisition.joint import fitted_jointly
+from sottovoce.acquisition.thompson import CANDIDATES
+from sottovoce.arrays import Array
+from sottovoce.device import NUMPY, Device
+from sottovoce.federation.domain import Domain, domain_of
+from sottovoce.federation.draws import DrawSource
+from sottovoce.federation.parts import SharedModel
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
+from sottovoce.gp.fit import fit
+from sottovoce.gp.history import History, modelled
+from sottovoce.gp.kernel import Kernel
+
+
+@dataclass
+class Trials:
+    """What n agents have tried and seen, with room for more.
+
+    where: (n, L, D) in the cube, or (n, L): rows of the list of a finite space's points.
+    raw: (n, L), to be maximised, NaN where a trial failed.
+    """
+
+    where: Array
+    raw: Array
+    count: int = 0
+    failed: bool = False  # whether any trial did
+
+
+@dataclass
+class Fitted:
+    """A surrogate's kernel, and after how many trials it was fitted."""
+
+    kernel: Kernel | None = None
+    trials: int = 0
+
+
+class Batch:
+    """The agents of one slice of a study.
+
+    agents: which; draw: where their random draws come from; shared: what they make of broadcasts.
+    """
+
+    def __init__(
+        self,
+        study: FederatedStudy,
+        agents: slice,
+        surrogate: Surrogate,
+        draw: DrawSource,
+        shared: SharedModel,
+        trials: Trials,
+        device: Device = NUMPY,
+    ) -> None:
+        self.study, self.agents, self.size = study, agents, agents.stop - agents.start
+        self.surrogate, self.draw, self.shared, self.trials = surrogate, draw, shared, trials
+        self.device, self.xp = device, device.xp
+        self.own, self.joint = Fitted(), Fitted()
+        self.domain: Domain = domain_of(self)
+
+    @property
+    def everyone(self) -> Array:
+        """The mask (n,) of all."""
+        return self.xp.ones(self.size, dtype=self.xp.bool, device=self.device.device)
+
+    def raw(self, count: int | None = None) -> Array:
+        """The first `count` values, or all so far, (n, count); NaN where a trial failed."""
+        return self.trials.raw[:, : self.trials.count if count is None else count]
+
+    def history(self, standardise: bool | None = None) -> History:
+        """All trials so far, as the surrogate models them, or as asked."""
+        how = self.surrogate.standardise if standardise is None else standardise
+        return self.domain.history(*modelled(self.raw(), how))
+
+    def own_kernel(self) -> Kernel:
+        """The surrogate's kernel: the fixed one, or one fitted for each agent, up to date."""
+        if self.surrogate.kernel is not None:
+            return self.surrogate.kernel
+        for count in self._due(self.own):
+            values, mask = modelled(self.raw(count), self.surrogate.standardise)
+            kernel = fit(self.domain.points(count), values, mask, self.own.kernel)
+            self.own = Fitted(kernel, count)
+        return cast(Kernel, self.own.kernel)  # asked for only once the initial values are told
+
+    def joint_kernel(self) -> Kernel:
+        """Each agent's kernel and trust jointly with the shared function, up to date."""
+        for count in self._due(self.joint):
+            shared = self.shared.mean_function(self.study.releases_by(count))
+            points, known = self.domain.points(count), self.surrogate.kernel
+            kernel = fitted_jointly(points, self.raw(count), shared, self.joint.kernel, known)
+            self.joint = Fitted(kernel, count)
+        return cast(Kernel, self.joint.kernel)
+
+    def _due(self, fitted: Fitted) -> range:
+        """The history lengths at which a kernel is to be fitted, since the last such length.
+
+        They do not depend on when the kernel is needed, so nor does the kernel.
+        """
+        initial, every = self.study.method.initial, self.surrogate.refit
+        first = initial if fitted.trials < initial else fitted.trials + every
+        return range(first, self.trials.count + 1, every)
+
+    def shared_draws(self, random: Any, n: int) -> tuple[Array, ...]:
+        """For a search by the broadcast: which peer, and candidates unless points are listed."""
+        study, drawn = self.study, []
+        if not study.method.shared.summed:
+            drawn.append(random.integers(study.agents - 1, size=n))
+        if not study.space.finite:
+            drawn.append(random.random((n, CANDIDATES, study.space.dims)))
+        return tuple(drawn)

@@ -1,0 +1,383 @@
+"""How a batch of agents searches its space: as a box with candidates and ascents, or as a list.
+
+A domain finds where drawn functions are largest. In a box agents are at points (n, D) of the cube;
+on a list, at rows (n,) of the list of a finite space's points, whose features are taken once, and
+every agent's Gram matrix is kept as an inverse root R that grows by a row with every observation,
+so that a query costs O(t²), not O(t³).
+
+Symbols: n agents of the batch, t trials, D dimensions, K points, M features, r rank of the exact
+features; a mask (n,) names those of the batch that are meant.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from array_api_compat import device
+from numpy.typing import NDArray
+
+from sottovoce.acquisition import joint, thompson
+from sottovoce.acquisition.maximise import Drawn, over_boxes, over_points
+from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.device import Device
+from sottovoce.federation import draws
+from sottovoce.gp.history import History, known_rows, masked_rows
+from sottovoce.gp.kernel import Kernel, covariance
+from sottovoce.gp.posterior import next_root_row
+from sottovoce.space import Regions
+
+if TYPE_CHECKING:
+    from sottovoce.federation.batch import Batch
+
+
+_ROUNDING = 1e-14  # of a coordinate, on its way to a parameter's value and back
+
+
+class Domain(ABC):
+    """Where a batch of agents searches."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch, self._study, self._xp = batch, batch.study, batch.xp
+
+    @abstractmethod
+    def encoded(self, points: NDArray[np.float64]) -> Array:
+        """Points of the space in the domain's form: (n, s, D) -> (n, s), or (n, s, D)."""
+
+    @abstractmethod
+    def decoded(self, chosen: Array) -> NDArray[np.float64]:
+        """Points from the domain's form."""
+
+    @abstractmethod
+    def points(self, count: int | None = None) -> Array:
+        """The first `count` points each agent tried, or all so far, (n, count, D)."""
+
+    @abstractmethod
+    def history(self, values: Array, mask: Array) -> History:
+        """The trials so far, with these values and this mask (n, t)."""
+
+    @abstractmethod
+    def features(self) -> Array:
+        """φ at the trials so far, (n, t, M), zero where one failed."""
+
+    def feature_root(self, rows: Array) -> Array | None:
+        """R over those features, (n, t, t), where it is kept."""
+        return None
+
+    @abstractmethod
+    def own(self, t: int, some: Array) -> Array:
+        """Query t of some, by a draw of their own posterior."""
+
+    @abstractmethod
+    def joint(self, t: int, some: Array) -> Array:
+        """Query t of some, by a draw of the posterior joint with the shared function."""
+
+    @abstractmethod
+    def shared(self, t: int, weights: Array, some: Array) -> Array:
+        """Query t of some, by the shared function: weights (1, P, M), or (n, 1, M)."""
+
+    @abstractmethod
+    def largest(self, t: int, function: Drawn) -> Array:
+        """Query t of all, where a function of one's own is largest."""
+
+    @abstractmethod
+    def untried(self, t: int, some: Array) -> Array:
+        """Random queries for some, in place of query t that they have tried before."""
+
+    @abstractmethod
+    def repeated(self, chosen: Array) -> Array:
+        """Which agents have tried what they chose before, (n,)."""
+
+    def _scale(self, t: int) -> float:
+        return self._study.method.exploration(t, self._study.space.dims)
+
+    def _normals(self, name: str, t: int, *shape: int) -> Array:
+        (z,) = self._batch.draw(name, t, lambda random, n: (random.standard_normal((n, *shape)),))
+        return z
+
+
+class Box(Domain):
+    """A space with a continuous parameter, or with too many points to list."""
+
+    def encoded(self, points: NDArray[np.float64]) -> Array:
+        """As they are."""
+        return self._batch.device.array(points)
+
+    def decoded(self, chosen: Array) -> NDArray[np.float64]:
+        """As they are."""
+        return self._batch.device.numpy(chosen)
+
+    def points(self, count: int | None = None) -> Array:
+        """The first `count` points each agent tried, or all so far."""
+        trials = self._batch.trials
+        return trials.where[:, : trials.count if count is None else count]
+
+    def history(self, values: Array, mask: Array) -> History:
+        """The trials so far."""
+        return History(self.points(), values, mask)
+
+    def features(self) -> Array:
+        """φ at the trials so far, zero where one failed."""
+        mask = self._xp.isfinite(self._batch.raw())
+        return known_rows(self._study.features(self.points()), mask)
+
+    def own(self, t: int, some: Array) -> Array:
+        """Where a pathwise draw of the own posterior is largest."""
+        kernel, history = self._batch.own_kernel().part(some), self._batch.history().part(some)
+        everywhere = Regions((1,) * self._study.space.dims)
+        chosen = thompson.own_in_box(
+            kernel, history, self._paths(t, some), everywhere, self._scale(t)
+        )
+        return self._study.space.snap(chosen)
+
+    def joint(self, t: int, some: Array) -> Array:
+        """Where a draw of the joint posterior is largest."""
+        batch, normals = self._batch, self._normals(draws.JOINT, t, 2)[some]
+        kernel = batch.joint_kernel().part(some)
+        history, shared = batch.history(standardise=True).part(some), batch.shared.mean_function()
+        paths = self._paths(t, some)
+        chosen = joint.joint_in_box(kernel, history, paths, shared, normals, self._scale(t))
+        return self._study.space.snap(chosen)
+
+    def shared(self, t: int, weights: Array, some: Array) -> Array:
+        """Where φ(x)ᵀω^(i[x]) is largest."""
+        candidates = self._batch.draw(draws.SHARED, t, self._batch.shared_draws)[-1][some]
+        weights = weights[some] if weights.shape[0] > 1 else weights
+        weights = self._xp.broadcast_to(weights, (candidates.shape[0], *weights.shape[1:]))
+        study = self._study
+        chosen = thompson.shared_in_box(study.features, study.regions, weights, candidates)
+        return study.space.snap(chosen)
+
+    def largest(self, t: int, function: Drawn) -> Array:
+        """By ascents from the best of random candidates."""
+        candidates = self._paths(t, self._batch.everyone).candidates
+        everywhere = Regions((1,) * self._study.space.dims)
+        return self._study.space.snap(over_boxes(function, candidates, everywhere)[0])
+
+    def repeated(self, chosen: Array) -> Array:
+        """To rounding: a point may have been a parameter's value in between."""
+        apart = self._xp.abs(self.points() - chosen[:, None])
+        return self._xp.any(self._xp.all(apart <= _ROUNDING, axis=-1), axis=-1)
+
+    def untried(self, t: int, some: Array) -> Array:
+        """Uniform points."""
+        dims = self._study.space.dims
+        (u,) = self._batch.draw(draws.REPEAT, t, lambda random, n: (random.random((n, dims)),))
+        return self._study.space.snap(u[some])
+
+    def _paths(self, t: int, some: Array) -> PathDraws:
+        dims, told = self._study.space.dims, self._batch.trials.count
+
+        def recipe(random: Any, n: int) -> tuple[Array, ...]:
+            return (
+                random.standard_normal((n, told)),
+                random.standard_normal((n, FREQUENCIES, dims)),
+                random.standard_normal((n, FREQUENCIES, 2)),
+                random.random((n, CANDIDATES, dims)),
+            )
+
+        noise, frequencies, amplitudes, candidates = self._batch.draw(draws.OWN, t, recipe)
+        return PathDraws(frequencies[some], amplitudes[some], noise[some], candidates[some])
+
+
+class PointList(Domain):
+    """A finite space."""
+
+    def __init__(self, batch: Batch) -> None:
+        super().__init__(batch)
+        kernel = batch.surrogate.kernel
+        self._feature_roots = _Roots(batch.device, batch.size, self._study.method.regularisation)
+        noise = 1.0 if kernel is None else float(kernel.noise)
+        self._own_roots = _Roots(batch.device, batch.size, noise)
+
+    @cached_property
+    def _listed(self) -> Array:
+        """All points, (K, D)."""
+        return self._batch.device.array(self._study.space.points())
+
+    @cached_property
+    def _boxes(self) -> Array:
+        """The region that each lies in, (K,)."""
+        return self._batch.device.array(self._study.regions.index(self._study.space.points()))
+
+    @cached_property
+    def _shared(self) -> Array:
+        """φ at all points, (K, M)."""
+        return self._batch.device.array(self._study.listed_features)
+
+    @cached_property
+    def _exact(self) -> Array | None:
+        """Exact features of the kernel, (K, r), if all agents have the same."""
+        kernel = self._batch.surrogate.kernel
+        if kernel is None:
+            return None
+        # rows are what is taken, so they should lie together
+        table = np.ascontiguousarray(exact_table(kernel, self._study.space))
+        return self._batch.device.array(table)
+
+    def encoded(self, points: NDArray[np.float64]) -> Array:
+        """Their rows in the list."""
+        return self._batch.device.array(self._study.space.index(points))
+
+    def decoded(self, chosen: Array) -> NDArray[np.float64]:
+        """The points of the rows."""
+        return np.asarray(self._study.space.points()[self._batch.device.numpy(chosen)])
+
+    def points(self, count: int | None = None) -> Array:
+        """The first `count` points each agent tried, or all so far."""
+        index = self._index(count)
+        flat = self._xp.take(self._listed, self._xp.reshape(index, (-1,)), axis=0)
+        return self._xp.reshape(flat, (*index.shape, -1))
+
+    def _index(self, count: int | None = None) -> Array:
+        trials = self._batch.trials
+        return trials.where[:, : trials.count if count is None else count]
+
+    def history(self, values: Array, mask: Array) -> History:
+        """The trials so far, by rows alone; a mask costs a copy of all features."""
+        return History(None, values, mask if self._batch.trials.failed else None, self._index())
+
+    def features(self) -> Array:
+        """φ at the trials so far, zero where one failed."""
+        return masked_rows(self._shared, self._batch.history())
+
+    def feature_root(self, rows: Array) -> Array:
+        """R over those features, as far as it had not been worked out."""
+        return self._feature_roots.upto(
+            rows.shape[1],
+            lambda k: self._xp.matmul(rows[:, : k + 1], rows[:, k, :, None])[..., 0],
+        )
+
+    def own(self, t: int, some: Array) -> Array:
+        """Where an exact draw of the own posterior is largest."""
+        if self._exact is None:
+            return self._one_by_one(t, some, self._own_of_one)
+        kernel, history = self._batch.own_kernel(), self._batch.history()
+        near = partial(_similar, kernel, self.points(), history.mask)
+        root = self._own_roots.upto(self._batch.trials.count, near)
+        noise, prior = self._own_draws(t)
+        if not bool(self._xp.all(some)):  # else there is nothing to leave out, nothing to copy
+            history, root = history.part(some), root[some]
+            noise, prior = noise[some], prior[some]
+        scale = self._scale(t)
+        return thompson.own_in_list(self._exact, kernel, history, prior, noise, scale, root)
+
+    def _own_of_one(self, t: int, mine: slice) -> Array:
+        kernel, noise, prior = self._batch.own_kernel().one(mine.start), *self._own_draws(t)
+        table = self._batch.device.array(exact_table(kernel, self._study.space))
+        history, prior = self._batch.history().part(mine), prior[mine, : table.shape[1]]
+        return thompson.own_in_list(table, kernel, history, prior, noise[mine], self._scale(t))
+
+    def joint(self, t: int, some: Array) -> Array:
+        """Where an exact draw of the joint posterior is largest."""
+        if self._exact is None:
+            return self._one_by_one(t, some, self._joint_of_one)
+        variance = float(cast(Kernel, self._batch.surrogate.kernel).variance)
+        return self._jointly(t, self._exact / variance**0.5, some)
+
+    def _joint_of_one(self, t: int, mine: slice) -> Array:
+        unit = Kernel(float(self._batch.joint_kernel().part(mine.start).lengthscale), 1.0)
+        table = self._batch.device.array(exact_table(unit, self._study.space))
+        return self._jointly(t, table, mine)
+
+    def _jointly(self, t: int, table: Array, some: Array | slice) -> Array:
+        """With exact features (K, r) of a kernel of variance 1."""
+        noise, prior = self._own_draws(t)
+        normals = self._normals(draws.JOINT, t, 2)
+        history = self._batch.history(standardise=True).part(some)
+        at_points = self._xp.matmul(self._shared, self._batch.shared.mean_function().weights)
+        drawn = (prior[some, : table.shape[1]], noise[some], normals[some])
+        kernel = self._batch.joint_kernel().part(some)
+        return joint.joint_in_list(table, at_points, kernel, history, drawn, self._scale(t))
+
+    def _one_by_one(self, t: int, some: Array, query: Callable[[int, slice], Array]) -> Array:
+        """Each agent has a kernel, hence exact features, of its own."""
+        each = [int(k) for k in self._xp.nonzero(some)[0]]
+        return self._xp.concat([query(t, slice(k, k + 1)) for k in each])
+
+    def _own_draws(self, t: int) -> tuple[Array, Array]:
+        """Noise (n, t) and prior (n, r) of a draw; where ranks differ, as many as points."""
+        rank = len(self._study.space.points()) if self._exact is None else self._exact.shape[1]
+        noise = self._normals(draws.OWN, t, self._batch.trials.count)
+        return noise, self._normals(draws.OWN_PRIOR, t, rank)
+
+    def shared(self, t: int, weights: Array, some: Array) -> Array:
+        """Where the shared function is largest."""
+        weights = weights[some] if weights.shape[0] > 1 else weights
+        return thompson.shared_in_list(self._shared, self._boxes, weights)
+
+    def largest(self, t: int, function: Drawn) -> Array:
+        """Of all points."""
+        shape = (self._batch.size, *self._listed.shape)
+        return over_points(function.values(self._xp.broadcast_to(self._listed, shape)))
+
+    def repeated(self, chosen: Array) -> Array:
+        """The same row."""
+        return self._xp.any(self._index() == chosen[:, None], axis=-1)
+
+    def untried(self, t: int, some: Array) -> Array:
+        """A uniform row of those that an agent has not tried."""
+        count = len(self._study.space.points())
+        (u,) = self._batch.draw(draws.REPEAT, t, lambda random, n: (random.random((n, count)),))
+        return untried_row(self._index()[some], u[some])
+
+
+def domain_of(batch: Batch) -> Domain:
+    """How the batch's study is searched."""
+    return PointList(batch) if batch.study.space.finite else Box(batch)
+
+
+class _Roots:
+    """R of each agent of a batch, (n, t, t), filled row by row."""
+
+    def __init__(self, where: Device, size: int, lam: float) -> None:
+        self._device, self._size, self._lam = where, size, lam
+        self._rows: Array | None = None  # made when first asked for: not every method needs it
+        self._known = 0
+
+    def upto(self, count: int, similar: Callable[[int], Array]) -> Array:
+        """R of the first `count` observations, (n, count, count).
+
+        similar(k): inner products of observation k's features with those of 0, ..., k.
+        """
+        rows = self._with_room(count)
+        for k in range(self._known, count):
+            rows[:, k, : k + 1] = next_root_row(rows[:, :k, :k], similar(k), self._lam)
+        self._rows, self._known = rows, count
+        return rows[:, :count, :count]
+
+    def _with_room(self, count: int) -> Array:
+        old = self._rows
+        if old is not None and old.shape[1] >= count:
+            return old
+        length = max(count, 2 * self._known)
+        rows = self._device.zeros(self._size, length, length)
+        if old is not None:
+            rows[:, : self._known, : self._known] = old[:, : self._known, : self._known]
+        return rows
+
+
+def untried_row(tried: Array, u: Array) -> Array:
+    """A uniform row of those that an agent has not tried, or of all once none is left: (n,).
+
+    tried (n, t) are rows of a finite space of K points, u (n, K) uniforms in [0, 1).
+    """
+    xp = array_namespace(tried, u)
+    every = xp.arange(u.shape[1], dtype=tried.dtype, device=device(tried))
+    known = xp.zeros_like(u, dtype=xp.bool)
+    for k in range(tried.shape[1]):  # no (n, t, K) array is ever made
+        known = known | (tried[:, k : k + 1] == every)
+    return over_points(u - xp.astype(known, u.dtype))
+
+
+def _similar(kernel: Kernel, points: Array, mask: Array | None, k: int) -> Array:
+    """k(x_k, x_i) for i = 0, ..., k, zero where either is no observation: (n, k + 1)."""
+    near = covariance(kernel, points[:, k : k + 1], points[:, : k + 1])[:, 0]
+    if mask is None:
+        return near
+    xp = array_namespace(near)
+    return xp.where(mask[:, : k + 1] & mask[:, k : k + 1], near, xp.zeros_like(near))
