@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,9 +10,11 @@ import typer
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
+from sottovoce.cli.settings import takes_settings
 from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
 
 
+@takes_settings
 def run(
     config: Annotated[Path | None, typer.Argument(help="A TOML file of these options.")] = None,
     problem: Annotated[str | None, typer.Option(help="The problem.")] = None,
@@ -26,26 +27,8 @@ def run(
     ] = None,
     agents: Annotated[int | None, typer.Option(help="N.")] = None,
     rounds: Annotated[int | None, typer.Option(help="T.")] = None,
-    regions: Annotated[int | None, typer.Option(help="P.")] = None,
-    clip: Annotated[float | None, typer.Option(help="S.")] = None,
-    participation: Annotated[float | None, typer.Option(help="q.")] = None,
-    noise: Annotated[float | None, typer.Option(help="z.")] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="ε, in place of z: the least noise that keeps within it.")
-    ] = None,
-    sampling: Annotated[str | None, typer.Option(help="poisson or fixed.")] = None,
-    sensitivity: Annotated[str | None, typer.Option(help="paper or tight.")] = None,
-    features: Annotated[int | None, typer.Option(help="M.")] = None,
-    lengthscale: Annotated[float | None, typer.Option(help="Of the shared features.")] = None,
-    weights: Annotated[str | None, typer.Option(help="A named weighting of regions.")] = None,
-    solo: Annotated[
-        str | None, typer.Option(help="p_t: root, inverse, square, since-release")
-    ] = None,
-    initial_design: Annotated[
-        str | None, typer.Option(help="First points: region, uniform or public.")
-    ] = None,
-    repeats: Annotated[
-        str | None, typer.Option(help="A query tried before: allow, or replace by a random one.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs to average over.")] = None,
@@ -54,14 +37,15 @@ def run(
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     as_json: Json = False,
+    **changes: Any,
 ) -> None:
     """Simulate a method on a problem and save the results; run again to resume."""
     from sottovoce.experiments import RunConfig, config_from_toml, run_and_save, with_objective
 
     base = RunConfig() if config is None else config_from_toml(config)
-    given = dict(locals())
-    names = [name for name in base.to_dict() if given.get(name) is not None]
-    chosen = replace(base, **{name: given[name] for name in names})
+    own = {"problem": problem, "method": method, "settings": settings, "device": device}
+    size = {"agents": agents, "rounds": rounds, "runs": runs, "seed": seed}
+    chosen = base.changed(**own, **size, epsilon=epsilon, delta=delta, **changes)
     if objective is not None:
         chosen = with_objective(chosen, objective)
     have_data([chosen.problem])

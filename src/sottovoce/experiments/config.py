@@ -3,57 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
 from sottovoce.errors import InvalidInput, check, suggestion
-from sottovoce.experiments.planning import check_epsilon, planned, within
 from sottovoce.federation.methods import Method, for_real_world, method_named
-from sottovoce.federation.schedule import SoloProbability
+from sottovoce.federation.planning import check_epsilon, sized, within
+from sottovoce.federation.settings import SETTINGS, with_settings
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.federation.weights import NAMED_WEIGHTS
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import paper_delta
-from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
 from sottovoce.problems.real import RealProblem
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
-SETTINGS = {"synthetic": 40, "real-world": 60}  # and their rounds
+PAPER = {"synthetic": 40, "real-world": 60}  # and their rounds
 
 _KINDS: dict[Any, tuple[str, ...]] = {
-    int: ("agents", "rounds", "runs", "seed", "regions", "features", "last"),
-    (int, float): ("epsilon", "delta", "lengthscale", "clip", "participation", "noise"),
-    str: (
-        "problem",
-        "method",
-        "settings",
-        "sampling",
-        "sensitivity",
-        "weights",
-        "solo",
-        "repeats",
-        "initial_design",
-        "message",
-        "shared_model",
-        "acquisition",
-        "basis",
-        "device",
-    ),
-    bool: ("trust_gate",),
+    int: ("agents", "rounds", "runs", "seed"),
+    (int, float): ("epsilon", "delta"),
+    str: ("problem", "method", "settings", "device"),
 }
-_WORDS: dict[Any, str] = {
-    int: "a whole number",
-    (int, float): "a number",
-    str: "a word",
-    bool: "true or false",
-}
+_WORDS: dict[Any, str] = {int: "a whole number", (int, float): "a number", str: "a word"}
 
 
 @dataclass(frozen=True)
 class RunConfig:
-    """What to run. None leaves the problem's value, or the method's own."""
+    """What to run. None leaves the problem's value, or the method's own.
+
+    changes: settings of the method that are to be others, by name (`federation.settings`).
+    """
 
     problem: str = "synthetic"
     method: str = "dp-fts-de"
@@ -63,38 +43,22 @@ class RunConfig:
     seed: int = 0
     delta: float | None = None  # None: N^(−1.1), the paper's
     epsilon: float | None = None  # in place of a noise: the least that keeps within it
-    settings: str | None = None  # the paper's: a name from SETTINGS
-    regions: int | None = None
-    features: int | None = None
-    lengthscale: float | None = None  # of the shared features
-    clip: float | None = None
-    participation: float | None = None
-    noise: float | None = None
-    sampling: str | None = None
-    sensitivity: str | None = None
-    weights: str | None = None  # a name from weights.NAMED_WEIGHTS
-    solo: str | None = None  # p_t: root, inverse, square, since-release, or constant: alone
-    initial_design: str | None = None  # a name from parts.INITIAL_DESIGNS
-    message: str | None = None  # a name from parts.MESSAGES
-    shared_model: str | None = None  # a name from parts.SHARED_MODELS
-    acquisition: str | None = None  # a name from parts.ACQUISITIONS
-    trust_gate: bool | None = None  # whether agents doubt the shared model
-    repeats: str | None = None  # of a query tried before: allow or replace
-    basis: str | None = None  # shared features: random or quasirandom
-    last: int | None = None  # the last round that speaks
+    settings: str | None = None  # the paper's: a name from PAPER
     device: str | None = None  # a device of PyTorch's, such as "cuda"; None: NumPy
+    changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for kind, names in _KINDS.items():
             for name in names:
                 value = getattr(self, name)
-                right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+                right = isinstance(value, kind) and not isinstance(value, bool)
                 check(value is None or right, f"{name} must be {_WORDS[kind]}", **{name: value})
         check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         # one name for one problem, however it was written
         object.__setattr__(self, "problem", problem_named(self.problem).name)
+        object.__setattr__(self, "changes", dict(self.changes))
         # whatever else is wrong is said before anything runs; a noise takes seconds to find
         space, size = problem_named(self.problem).setting.space, self.size()
         _ = FederatedStudy(space, self._method_but_noise(), *size), self.resolved_delta()
@@ -111,41 +75,18 @@ class RunConfig:
         method, setting = method_named(self.method), problem_named(self.problem).setting
         if self.resolved_settings() == "real-world":
             method = for_real_world(method)
-        if method.shared_model == "pooled":
-            method = planned(method, setting.space.dims, setting.surrogate.kernel)
-        names = ["regions", "features", "lengthscale", "repeats", "basis", "trust_gate"]
-        names += ["initial_design", "message", "shared_model", "acquisition"]
-        changes: dict[str, Any] = {
-            n: getattr(self, n) for n in names if getattr(self, n) is not None
-        }
-        if self.weights is not None:
-            known = f"weights must be one of {', '.join(NAMED_WEIGHTS)}"
-            check(self.weights in NAMED_WEIGHTS, known, weights=self.weights)
-            changes["weights"] = NAMED_WEIGHTS[self.weights]
-        if self.solo is not None:
-            changes["solo"] = SoloProbability(cast(Any, self.solo))
-        if self.last is not None:
-            changes["releases"] = replace(method.releases, last=self.last)
-        parts = [field.name for field in fields(Mechanism)]
-        mechanism = {n: getattr(self, n) for n in parts if getattr(self, n) is not None}
-        if mechanism and method.mechanism is None:
-            raise InvalidInput(
-                f"method {method.name!r} protects nothing, so it takes no {', '.join(mechanism)}"
-            )
-        if method.mechanism is not None:
-            changes["mechanism"] = replace(method.mechanism, **mechanism)
+        method = sized(method, setting.space.dims, setting.surrogate.kernel)
         if self.epsilon is not None:
-            check(
-                self.noise is None, "give either a noise or an epsilon, not both", noise=self.noise
-            )
+            noise = self.changes.get("noise")
+            check(noise is None, "give either a noise or an epsilon, not both", noise=noise)
             check_epsilon(method, self.epsilon)
-        return replace(method, **changes)
+        return with_settings(method, self.changes)
 
     def resolved_settings(self) -> str:
         """Which of the paper's settings the method starts from: as given, or the problem's."""
         real = problem_named(self.problem).setting.real_world
         name = self.settings or ("real-world" if real else "synthetic")
-        check(name in SETTINGS, f"settings must be one of {', '.join(SETTINGS)}", settings=name)
+        check(name in PAPER, f"settings must be one of {', '.join(PAPER)}", settings=name)
         return name
 
     def study(self) -> FederatedStudy:
@@ -155,7 +96,7 @@ class RunConfig:
 
     def size(self) -> tuple[int, int]:
         """N and T: as given, or the problem's, or the paper's."""
-        setting, usual = problem_named(self.problem).setting, SETTINGS[self.resolved_settings()]
+        setting, usual = problem_named(self.problem).setting, PAPER[self.resolved_settings()]
         agents = setting.agents or AGENTS if self.agents is None else self.agents
         rule = f"{self.problem} has {setting.agents} agents, no more can be asked for"
         check(setting.agents is None or agents <= setting.agents, rule, agents=agents)
@@ -165,9 +106,18 @@ class RunConfig:
         """δ as given, or the paper's."""
         return paper_delta(self.size()[0]) if self.delta is None else self.delta
 
+    def changed(self, **given: Any) -> RunConfig:
+        """With parameters and settings of the method changed, by name; None changes nothing."""
+        own = {f.name for f in fields(self)} - {"changes"}
+        given = {name: value for name, value in given.items() if value is not None}
+        mine = {name: value for name, value in given.items() if name in own}
+        other = {name: value for name, value in given.items() if name not in own}
+        return replace(self, **mine, changes={**self.changes, **other})
+
     def to_dict(self) -> dict[str, Any]:
-        """All parameters."""
-        return asdict(self)
+        """All parameters, flat; of the method's settings, those that were changed."""
+        flat = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "changes"}
+        return {**flat, **self.changes}
 
 
 def real(config: RunConfig) -> bool:
@@ -186,13 +136,15 @@ def with_objective(config: RunConfig, objective: str) -> RunConfig:
 
 
 def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:
-    """A config from a mapping; an unknown key is named, with the nearest known one."""
-    known = [field.name for field in fields(RunConfig)]
+    """A config from a flat mapping; an unknown key is named, with the nearest known one."""
+    known = [f.name for f in fields(RunConfig) if f.name != "changes"] + list(SETTINGS)
     for key in data:
         if key not in known:
             raise InvalidInput(f"{origin} has an unknown key {key!r}; {suggestion(key, known)}")
+    changes = {key: value for key, value in data.items() if key in SETTINGS}
+    own = {key: value for key, value in data.items() if key not in SETTINGS}
     try:
-        return RunConfig(**data)
+        return RunConfig(**own, changes=changes)
     except InvalidInput as error:
         raise InvalidInput(f"{origin}: {error}") from error
 

@@ -1,70 +1,32 @@
-"""Settings for a federation, from what is public alone: N, D, T, ε and δ, never anybody's data.
+"""What a federation is to gain: its settings, rehearsed on functions of a GP (`gp`).
 
-The rules below were chosen on functions of a GP (`gp`), the rehearsal's own, and are the same for
-every problem. Symbols: N agents, D dimensions, T rounds, M features, ℓ length scale, z noise.
+Symbols: N agents, D dimensions, T rounds.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any, cast
 
 import numpy as np
 
-from sottovoce.errors import InvalidInput, check
+from sottovoce.errors import check
 from sottovoce.federation.methods import SOTTOVOCE, TS, Method
+from sottovoce.federation.planning import sized, within
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.accountant import epsilon as spent
-from sottovoce.privacy.budget import noise_for, paper_delta
-from sottovoce.privacy.events import SubsampledGaussian, adjacency
+from sottovoce.privacy.budget import paper_delta
+from sottovoce.privacy.events import adjacency
 from sottovoce.privacy.release import Mechanism
 from sottovoce.problems import problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Float, Space
 
-MOST_FEATURES = 256
 LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody
 ALIKE = 0.3  # α of the rehearsal: agents' functions are 0.7 common + 0.3 their own
-
-
-def planned(method: Method, dims: int, kernel: Kernel | None = None) -> Method:
-    """A method that learns, with M and ℓ for D dimensions, or for a kernel that is known."""
-    check(dims >= 1, "dims must be at least 1", dims=dims)
-    lengthscale = 0.25 * math.sqrt(dims) if kernel is None else float(kernel.lengthscale)
-    # the power itself may be too large for a float
-    many = -dims * math.log(lengthscale) > math.log(MOST_FEATURES)
-    cells = MOST_FEATURES if many else math.ceil(lengthscale**-dims)
-    features = min(max(16 * dims, 2 * cells), MOST_FEATURES)
-    return replace(method, features=features, lengthscale=lengthscale)
-
-
-def check_epsilon(method: Method, epsilon: float) -> None:
-    """Refuse an ε for a method without noise, or one that cannot be kept."""
-    if method.mechanism is None:
-        raise InvalidInput(f"method {method.name!r} protects nothing, so it takes no epsilon")
-    check(0 < epsilon < math.inf, "epsilon must be finite and above 0", epsilon=epsilon)
-
-
-def within(method: Method, agents: int, rounds: int, epsilon: float, delta: float) -> Method:
-    """The method with the least noise that keeps all its releases within ε, by pld or rdp."""
-    check_epsilon(method, epsilon)
-    check(agents >= 1, "agents must be at least 1", agents=agents)
-    check(rounds >= 1, "rounds must be at least 1", rounds=rounds)
-    unit = replace(cast(Mechanism, method.mechanism), noise=1.0)
-    event, releases = unit.event(agents, "plan"), method.releases.count(rounds)
-    noise = _least_noise(cast(SubsampledGaussian, event), releases, epsilon, delta)
-    return replace(method, mechanism=replace(unit, noise=noise))
-
-
-@lru_cache(maxsize=256)
-def _least_noise(event: SubsampledGaussian, releases: int, epsilon: float, delta: float) -> float:
-    accountant = "rdp" if event.sampling == "fixed" else "pld"
-    return noise_for(epsilon, delta, event, releases, accountant)
 
 
 @dataclass(frozen=True)
@@ -123,7 +85,7 @@ def forecast(
     check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
     resolved = paper_delta(agents) if delta is None else delta
-    method = within(planned(SOTTOVOCE, dims), agents, rounds, epsilon, resolved)
+    method = within(sized(SOTTOVOCE, dims), agents, rounds, epsilon, resolved)
     space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
     study = FederatedStudy(space, method, agents, rounds)
     mechanism = cast(Mechanism, method.mechanism)

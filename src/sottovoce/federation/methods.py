@@ -26,54 +26,59 @@ from sottovoce.privacy.release import Mechanism
 Repeats = Literal["allow", "replace"]
 
 
+def _doc(text: str) -> dict[str, str]:
+    """Of a field that a person may change (see `settings`)."""
+    return {"doc": text}
+
+
 @dataclass(frozen=True)
 class Method:
     """Everything that tells one method from another; all of it is public.
 
-    Its parts, each by its name (`parts`):
-    initial_design: where agents try their first points: "region", their own of P; "uniform",
-    everywhere; "public", a quasi-random design dealt out among them.
-    message: what an agent sends, over its own history: "posterior-draw", of its weights of the
-    shared features (the paper's); "posterior-mean"; "residual", sums over its initial points and
-    then what its values tell beyond what is shared (needs a public design).
-    shared_model: what agents make of broadcasts: "none", they go alone; "peer", each sees one
-    random other agent's vector (the original FTS); "broadcast", the server's sums as they are (the
-    paper's); "pooled", a posterior over a function that all share.
-    acquisition: "thompson", a draw of the own posterior with probability p_t, else the shared one
-    (the paper's); "joint-thompson", which also draws from both in one posterior.
-
-    Its numbers:
-    mechanism: how the server protects the sum; None: it does not.
+    A part is named by its word in `parts`; a setting has its doc beside it, and its bounds below.
     noise_only: the broadcast is replaced by noise of the same size (a control).
-    trust_gate: of "joint-thompson": who would go by the shared function goes alone instead, unless
-    its own values bear that function out.
-    basis: frequencies of the shared features, drawn at random or quasi-random.
-    shared_variance: τ², how much of an agent's variance is taken to be shared, for "pooled".
-    repeats: "replace": an agent that would try a point again tries a uniformly random one
-    instead (on a finite space, one of those it has not tried), as repeating a trial without
-    noise teaches nothing; "allow": it tries it again.
     """
 
     name: str
-    initial_design: str = "region"
-    message: str = "posterior-draw"
-    shared_model: str = "broadcast"
-    acquisition: str = "thompson"
-    mechanism: Mechanism | None = None
+    initial_design: str = field(
+        default="region", metadata=_doc("first points: region (one's own of P), uniform, public")
+    )
+    message: str = field(
+        default="posterior-draw", metadata=_doc("sent: posterior-draw, posterior-mean, residual")
+    )
+    shared_model: str = field(
+        default="broadcast", metadata=_doc("of broadcasts: none, peer, broadcast, pooled")
+    )
+    acquisition: str = field(
+        default="thompson", metadata=_doc("next query: thompson, joint-thompson")
+    )
+    mechanism: Mechanism | None = None  # how the server protects the sum; None: it does not
     noise_only: bool = False
-    trust_gate: bool = False
-    regions: int = 1
+    trust_gate: bool = field(
+        default=False, metadata=_doc("whether agents doubt the shared model by their own values")
+    )
+    regions: int = field(default=1, metadata=_doc("P, how many regions are explored apart"))
     weights: Weights = field(default_factory=Weights)
     solo: SoloProbability = field(default_factory=SoloProbability)
     exploration: Exploration = field(default_factory=Exploration)
     releases: ReleaseSchedule = field(default_factory=ReleaseSchedule)
-    features: int = 50  # M
-    lengthscale: float = 0.03  # of the shared features
-    regularisation: float = 0.01  # λ of the shared features, the observation noise's variance
-    basis: Basis = "random"
-    shared_variance: float = 0.3
-    initial: int = 10  # N_init
-    repeats: Repeats = "allow"
+    features: int = field(default=50, metadata=_doc("M, how many shared features"))
+    lengthscale: float = field(
+        default=0.03, metadata=_doc("length scale of the shared features, in the unit cube")
+    )
+    regularisation: float = field(
+        default=0.01, metadata=_doc("λ, noise variance for the shared features")
+    )
+    basis: Basis = field(
+        default="random", metadata=_doc("frequencies of the shared features: random, quasirandom")
+    )
+    shared_variance: float = field(
+        default=0.3, metadata=_doc("τ², share of an agent's variance taken to be shared")
+    )
+    initial: int = field(default=10, metadata=_doc("N_init, first trials of an agent"))
+    repeats: Repeats = field(
+        default="allow", metadata=_doc("a query tried before: allow, replace (by a random one)")
+    )
 
     def __post_init__(self) -> None:
         check(bool(self.name), "a method needs a name", name=self.name)

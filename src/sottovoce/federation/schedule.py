@@ -7,8 +7,8 @@ agent searches alone; β_t scale of its posterior draw; γ_t maximal information
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from sottovoce.errors import check
 
@@ -21,6 +21,8 @@ class SoloProbability:
 
     "since-release": 1 − 1/√k at the k-th query since the last release.
     """
+
+    DOC: ClassVar[str] = "p_t, chance to search alone: root, inverse, square, since-release"
 
     kind: Literal["root", "inverse", "square", "constant", "since-release"] = "root"
     value: float = 1.0  # of the constant
@@ -76,8 +78,8 @@ class ReleaseSchedule:
     spent, and agents that follow broadcasts go on alone.
     """
 
-    every: int = 1
-    last: int | None = None
+    every: int = field(default=1, metadata={"doc": "rounds from one release to the next"})
+    last: int | None = field(default=None, metadata={"doc": "the last round with a release"})
 
     def __post_init__(self) -> None:
         check(self.every >= 1, "every must be at least 1", every=self.every)

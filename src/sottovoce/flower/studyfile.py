@@ -4,36 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput, check, suggestion
-from sottovoce.experiments.planning import check_epsilon, planned, within
-from sottovoce.federation.methods import Method, method_named
+from sottovoce.federation.methods import method_named
+from sottovoce.federation.planning import DELTA, plan_study
+from sottovoce.federation.settings import SETTINGS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import Budget
-from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Space
 
-DELTA = 1e-5
 DIRECTIONS = ("minimize", "maximize")  # Optuna's words
 NUMBERS: dict[str, type | tuple[type, ...]] = {
     "agents": int,
     "rounds": int,
     "feature_seed": int,
-    "regions": int,
-    "features": int,
     "epsilon": (int, float),
     "delta": (int, float),
-    "lengthscale": (int, float),
-    "clip": (int, float),
-    "participation": (int, float),
     "trial_limit": (int, float),
 }
 NEEDED = ("agents", "rounds", "epsilon", "direction")
 KEYS = (*NUMBERS, "method", "direction")
+CHANGES = tuple(name for name in SETTINGS if name != "noise")  # which follows from ε
 
 
 class Step(NamedTuple):
@@ -103,28 +98,32 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
     table = data["study"]
     _check_keys(table)
     space = Space.from_dict(data["space"])
-    method = _resolved(table, space)
-    delta = float(table.get("delta", DELTA))
-    agents, rounds = table["agents"], table["rounds"]
-    seed = table.get("feature_seed", 0)
-    _ = FederatedStudy(
-        space, method, agents, rounds, seed
-    )  # what is wrong, before a noise is looked for
-    if noise is None:
-        method = within(method, agents, rounds, float(table["epsilon"]), delta)
-    else:
-        method = replace(method, mechanism=replace(cast(Mechanism, method.mechanism), noise=noise))
+    method = method_named(str(table.get("method", "sottovoce")))
+    rule = "a federation needs a method that says something of its agents"
+    check(not method.noise_only, rule, method=method.name)
+    epsilon, delta = float(table["epsilon"]), float(table.get("delta", DELTA))
+    study = plan_study(
+        space,
+        agents=table["agents"],
+        rounds=table["rounds"],
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        feature_seed=table.get("feature_seed", 0),
+        changes={key: table[key] for key in CHANGES if key in table},
+        noise=noise,
+    )
     limit = float(table.get("trial_limit", StudyFile.trial_limit))
     rule = "trial_limit must be a finite number of seconds above 0"
     check(0 < limit < math.inf, rule, trial_limit=limit)
-    study = FederatedStudy(space, method, agents, rounds, seed)
-    return StudyFile(study, float(table["epsilon"]), delta, table["direction"] == "maximize", limit)
+    return StudyFile(study, epsilon, delta, table["direction"] == "maximize", limit)
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:
     for key in table:
-        if key not in KEYS:
-            raise InvalidInput(f"[study] has an unknown key {key!r}; {suggestion(key, KEYS)}")
+        if key not in (*KEYS, *CHANGES):
+            known = suggestion(key, (*KEYS, *CHANGES))
+            raise InvalidInput(f"[study] has an unknown key {key!r}; {known}")
     missing = [key for key in NEEDED if key not in table]
     check(not missing, f"[study] must have {', '.join(NEEDED)}", missing=missing)
     for key, kind in NUMBERS.items():
@@ -134,23 +133,6 @@ def _check_keys(table: Mapping[str, Any]) -> None:
         check(right, f"{key} must be {word}", **{key: value})
     direction = table["direction"]
     check(direction in DIRECTIONS, f"direction must be one of {DIRECTIONS}", direction=direction)
-
-
-def _resolved(table: Mapping[str, Any], space: Space) -> Method:
-    """The method of the study, but for its noise."""
-    method = method_named(str(table.get("method", "sottovoce")))
-    check_epsilon(method, float(table["epsilon"]))
-    rule = "a federation needs a method that says something of its agents"
-    check(not method.noise_only, rule, method=method.name)
-    if method.shared_model == "pooled":
-        method = planned(method, space.dims)
-    changes: dict[str, Any] = {
-        key: table[key] for key in ("regions", "features", "lengthscale") if key in table
-    }
-    if method.mechanism is not None:
-        release = {key: table[key] for key in ("clip", "participation") if key in table}
-        changes["mechanism"] = replace(method.mechanism, **release)
-    return replace(method, **changes)
 
 
 def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ bound. Absent agents are zero rows: the sum is divided by the public q, never by
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -41,11 +41,17 @@ LARGEST = 1e100  # above this a square could overflow; no honest vector comes ne
 class Mechanism:
     """The public constants of a release."""
 
-    clip: float = 11.0  # S
-    participation: float = 0.25  # q
-    noise: float = 1.0  # z
-    sampling: Sampling = "poisson"
-    sensitivity: Sensitivity = "paper"
+    clip: float = field(default=11.0, metadata={"doc": "S, bound on the norm of a vector"})
+    participation: float = field(
+        default=0.25, metadata={"doc": "q, chance that an agent is in a sum"}
+    )
+    noise: float = field(default=1.0, metadata={"doc": "z, noise over sensitivity"})
+    sampling: Sampling = field(
+        default="poisson", metadata={"doc": "who is in a sum: poisson, fixed (size)"}
+    )
+    sensitivity: Sensitivity = field(
+        default="paper", metadata={"doc": "bound on one agent's effect: paper, tight"}
+    )
 
     def __post_init__(self) -> None:
         check(self.clip > 0, "S must be above 0", S=self.clip)

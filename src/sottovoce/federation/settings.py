@@ -1,0 +1,108 @@
+"""The settings of a method that a person may change, flat, each by one name.
+
+A setting is a field of `Method` or of one of its parts, with its doc in the field's metadata and
+its bounds where the dataclass checks them. The command line, figures' TOML files and study files
+read them from here: a new field is known everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, fields, replace
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from sottovoce.errors import InvalidInput, check, suggestion
+from sottovoce.federation.methods import Method
+from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
+from sottovoce.federation.weights import NAMED_WEIGHTS
+from sottovoce.privacy.release import Mechanism
+
+_WORDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a word",
+    bool: "true or false",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: its type, what it is, and the part of the method that has it as a field."""
+
+    name: str
+    kind: type
+    doc: str
+    part: str = ""  # the method's field that holds it; empty: the method itself
+    field: str = ""
+
+    def check(self, value: object) -> None:
+        """Refuse a value of another type; its bounds are the dataclass's affair."""
+        wanted = (int, float) if self.kind is float else self.kind
+        right = isinstance(value, wanted) and (self.kind is bool or not isinstance(value, bool))
+        check(right, f"{self.name} must be {_WORDS[self.kind]}", **{self.name: value})
+
+
+def _documented(owner: type, part: str = "", only: tuple[str, ...] | None = None) -> list[Setting]:
+    """The fields of a dataclass that have a doc, as settings of the same name."""
+    kinds = get_type_hints(owner)
+    return [
+        Setting(f.name, _kind(kinds[f.name]), f.metadata["doc"], part, f.name)
+        for f in fields(owner)
+        if _is_setting(f) and (only is None or f.name in only)
+    ]
+
+
+def _is_setting(field: Field[Any]) -> bool:
+    return "doc" in field.metadata
+
+
+def _kind(hint: Any) -> type:
+    """The plain type behind an annotation such as `int | None` or a Literal of words."""
+    if get_origin(hint) in (Union, UnionType):
+        hint = next(each for each in get_args(hint) if each is not type(None))
+    if get_origin(hint) is Literal:
+        return str
+    return hint  # type: ignore[no-any-return]
+
+
+SETTINGS: dict[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        *_documented(Method),
+        *_documented(Mechanism, "mechanism"),
+        *_documented(ReleaseSchedule, "releases"),
+        Setting("solo", str, SoloProbability.DOC, "solo", "kind"),
+        Setting("weights", str, f"weights of regions: {', '.join(NAMED_WEIGHTS)}", "weights"),
+    )
+}
+
+
+def check_settings(changes: Mapping[str, Any]) -> None:
+    """Refuse an unknown setting, or one of the wrong type."""
+    for name, value in changes.items():
+        if name not in SETTINGS:
+            raise InvalidInput(f"unknown setting {name!r}; {suggestion(name, SETTINGS)}")
+        SETTINGS[name].check(value)
+
+
+def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:
+    """The method with these settings changed; what does not fit it is refused."""
+    check_settings(changes)
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        setting = SETTINGS[name]
+        parts.setdefault(setting.part, {})[setting.field] = value
+    changed = parts.pop("", {})
+    if "weights" in parts:
+        name = parts.pop("weights")[""]
+        rule = f"weights must be one of {', '.join(NAMED_WEIGHTS)}"
+        check(name in NAMED_WEIGHTS, rule, weights=name)
+        changed["weights"] = NAMED_WEIGHTS[name]
+    for part, values in parts.items():
+        before = getattr(method, part)
+        if before is None:
+            listed = ", ".join(values)
+            raise InvalidInput(f"method {method.name!r} protects nothing, so it takes no {listed}")
+        changed[part] = replace(before, **values)
+    return replace(method, **changed)
