@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # small matrices: more threads than one only get in each other's way
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: install demo test test-all chromium mutants bench lint format clean
+.PHONY: install demo test test-all chromium mutants bench lint format architecture clean
 
 install: $(READY)
 
@@ -58,6 +58,9 @@ bench: install
 format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+architecture: install
+	$(BIN)/python tools/architecture.py
 
 clean:
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -14,7 +14,7 @@ from sottovoce.federation.settings import SETTINGS, with_settings
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import paper_delta
-from sottovoce.problems import problem_named
+from sottovoce.problems import problem_label, problem_named
 from sottovoce.problems.real import RealProblem
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
@@ -57,7 +57,7 @@ class RunConfig:
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         # one name for one problem, however it was written
-        object.__setattr__(self, "problem", problem_named(self.problem).name)
+        object.__setattr__(self, "problem", problem_label(self.problem))
         object.__setattr__(self, "changes", dict(self.changes))
         # whatever else is wrong is said before anything runs; a noise takes seconds to find
         space, size = problem_named(self.problem).setting.space, self.size()

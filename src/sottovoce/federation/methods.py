@@ -21,6 +21,7 @@ from sottovoce.federation.parts import (
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.weights import REAL_WORLD, UNIFORM, Weights
 from sottovoce.gp.features import BASES, Basis
+from sottovoce.plugins import from_package, installed, loaded, reference_in
 from sottovoce.privacy.release import Mechanism
 
 Repeats = Literal["allow", "replace"]
@@ -163,6 +164,8 @@ SOTTOVOCE = Method(
 )
 SOTTOVOCE_CONTROL = replace(SOTTOVOCE, name="sottovoce-control", noise_only=True)
 
+PLUGINS = "sottovoce.methods"  # entry points of packages with methods of their own
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -173,10 +176,26 @@ METHODS: dict[str, Method] = {
 
 
 def method_named(name: str) -> Method:
-    """The method of that name; an unknown one is answered with those there are."""
-    if name not in METHODS:
-        raise InvalidInput(f"unknown method {name!r}; {suggestion(name, METHODS)}")
-    return METHODS[name]
+    """The method of that name, of FILE.py:NAME, or of an installed package.
+
+    An unknown one is answered with those there are.
+    """
+    check(isinstance(name, str), "method must be a word", method=name)
+    reference = reference_in(name)
+    if reference is not None:
+        return _own(name, loaded(reference))
+    if name in METHODS:
+        return METHODS[name]
+    others = installed(PLUGINS)
+    if name in others:
+        return _own(name, from_package(PLUGINS, name))
+    raise InvalidInput(f"unknown method {name!r}; {suggestion(name, [*METHODS, *others])}")
+
+
+def _own(name: str, found: object) -> Method:
+    if not isinstance(found, Method):
+        raise InvalidInput(f"{name} must be a Method, got {type(found).__name__}")
+    return found
 
 
 def for_real_world(method: Method) -> Method:
