@@ -30,11 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
-from sottovoce.belief import Belief
 from sottovoce.place import Place
 from sottovoce.problems.datasets import HAR, find
 from sottovoce.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
-from sottovoce.problems.protocol import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import Halves, check_trials, fingerprint, settings_at
 from sottovoce.space import Float, Integer, Space
@@ -106,13 +104,9 @@ class Har(RealProblem):
     """
 
     kind: ClassVar[str] = "har"
+    space: ClassVar[Space] = SPACE
+    agents: ClassVar[int] = SUBJECTS
     split: Split = "random"
-
-    @property
-    def setting(self) -> Setting:
-        """Kernels are fitted every five points, to values as they come."""
-        belief = Belief(kernel=None, refit=5, standardise=False)
-        return Setting(SPACE, belief, SUBJECTS, measure="validation error", real_world=True)
 
     def trainer(self, place: Place) -> HarTrainer:
         """Trains on that device."""

@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.belief import Belief
 from sottovoce.errors import MissingExtra
 from sottovoce.place import Place
 from sottovoce.problems.datasets import LANDMINE, Found, find
-from sottovoce.problems.protocol import Setting
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import (
     Halves,
@@ -66,12 +64,9 @@ class Landmine(RealProblem):
     """An SVM's penalty and kernel parameter, for each of 29 landmine fields."""
 
     kind: ClassVar[str] = "landmine"
-
-    @property
-    def setting(self) -> Setting:
-        """Kernels are fitted every five points, to values as they come."""
-        belief = Belief(kernel=None, refit=5, standardise=False)
-        return Setting(SPACE, belief, FIELDS, measure="1 − AUC", real_world=True)
+    space: ClassVar[Space] = SPACE
+    agents: ClassVar[int] = FIELDS
+    measure: ClassVar[str] = "1 − AUC"
 
     def trainer(self, place: Place) -> LandmineTrainer:
         """SVMs are trained on the processor, wherever else arrays live."""
