@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce import __version__
+from sottovoce.experiments.results import FigureResult
 
 HOSTILE = "<script>alert(1)</script><img src=http://example.com/x onerror=alert(2)>\"'&$_{x"
 
@@ -244,6 +245,11 @@ def figures() -> list[Any]:
         [claim("DP-FTS-DE at ε = 9.91 is better than TS", "holds", 0.0056)],
     )  # fmt: skip
     return [_exploration(), private_one, _noise(), tradeoff(), _terms(), _hostile()]
+
+
+def read(content: Any) -> FigureResult:
+    """What a file of that content is read as."""
+    return FigureResult.from_dict(content, "a made-up file")
 
 
 def write(folder: Path) -> None:

@@ -19,6 +19,7 @@ from sottovoce import DP_FTS_DE, METHODS, Mechanism
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.experiments.figure import Figure, chosen_figures, figure_from
 from sottovoce.experiments.reproduce import missing_tasks, reproduce
+from sottovoce.experiments.results import FigureResult
 from sottovoce.experiments.tasks import run_tasks
 from sottovoce.report import draw_figure, write_report
 
@@ -46,16 +47,20 @@ def stamps(folder: Path) -> dict[str, int]:
 
 def test_a_figure_is_run_judged_and_written(tmp_path: Path) -> None:
     (content,) = reproduce([tiny()], tmp_path)
-    assert json.loads((tmp_path / "figures" / "tiny.json").read_text()) == content
-    claims = {claim["claim"]: claim for claim in content["claims"]}
+    written = json.loads((tmp_path / "figures" / "tiny.json").read_text())
+    assert written["schema"] == 1
+    assert FigureResult.from_dict(written, "tiny") == content
+    claims = {claim.claim: claim for claim in content.claims}
     assert set(claims) == {"it helps", "together is better than noise"}
-    assert claims["together is better than noise"]["paper"] == "not reported"
-    private = content["curves"][1]
-    assert private["epsilon"]["moments"] > private["epsilon"]["pld"] >= 0
-    assert private["adjacency"] == "zero-out"
-    assert content["curves"][0]["epsilon"]["pld"] == 0.0
-    assert content["settings"]["agents"] == 5
-    assert content["command"] == "sottovoce reproduce tiny --runs 2 --seed 0"
+    assert claims["together is better than noise"].paper == "not reported"
+    alone, private, _ = content.curves
+    assert private.epsilon is not None
+    assert (private.epsilon["moments"] or 0) > (private.epsilon["pld"] or 0) >= 0
+    assert private.adjacency == "zero-out"
+    assert alone.epsilon is not None
+    assert alone.epsilon["pld"] == 0.0
+    assert content.settings["agents"] == 5
+    assert content.command == "sottovoce reproduce tiny --runs 2 --seed 0"
 
 
 def test_what_is_there_is_not_run_again_and_more_runs_are_added(tmp_path: Path) -> None:
@@ -78,9 +83,11 @@ def test_runs_that_two_curves_share_have_an_epsilon_for_the_delta_of_each(tmp_pa
     contents = reproduce([one, other], tmp_path)
     assert len(stamps(tmp_path)) == 2
     for content in contents:
-        found = {curve["label"]: curve for curve in content["curves"]}
-        assert (found["weak"]["delta"], found["strict"]["delta"]) == (0.1, 1e-6)
-        assert found["weak"]["epsilon"]["pld"] < found["strict"]["epsilon"]["pld"]
+        found = {curve.label: curve for curve in content.curves}
+        assert (found["weak"].delta, found["strict"].delta) == (0.1, 1e-6)
+        spent = [(found[label].epsilon or {})["pld"] or 0.0 for label in ("weak", "strict")]
+        assert spent == sorted(set(spent))
+        assert len(spent) == 2
 
 
 def test_curves_that_two_figures_share_are_run_once(tmp_path: Path) -> None:
@@ -94,9 +101,9 @@ def test_several_processes_give_what_one_gives(tmp_path: Path) -> None:
     two = reproduce(
         [tiny()], tmp_path / "two", 2, lambda done, total, _: seen.append((done, total))
     )
-    for here, there in zip(one[0]["curves"], two[0]["curves"], strict=True):
+    for here, there in zip(one[0].curves, two[0].curves, strict=True):
         # not to the last bit: the processes compute on one thread, this one perhaps on more
-        assert here["regret"]["mean"] == pytest.approx(there["regret"]["mean"], abs=1e-6)
+        assert here.regret.mean == pytest.approx(there.regret.mean, abs=1e-6)
     assert seen == [(k, 6) for k in range(1, 7)]
 
 
@@ -196,11 +203,11 @@ def test_the_theorem_gives_a_figure_of_the_bound_and_one_of_what_was_measured(
     ]
     data = {"title": "T", "common": {**common, "noise": 1.0, "participation": 0.4}, "vary": vary}
     bound, measured = reproduce([figure_from(data, "t").with_runs(2, 0)], tmp_path)
-    assert (bound["name"], measured["name"]) == ("t-bound", "t-measured")
-    assert [claim["verdict"] for claim in bound["claims"]] == ["holds", "holds"]
-    assert [curve["label"] for curve in measured["curves"]] == ["z", "q"]
-    assert measured["curves"][0]["regret"]["t"] == [0.5, 1.0, 2.0]
-    assert measured["curves"][0]["regret"]["mean"][1] == pytest.approx(1.0)
+    assert (bound.name, measured.name) == ("t-bound", "t-measured")
+    assert [claim.verdict for claim in bound.claims] == ["holds", "holds"]
+    assert [curve.label for curve in measured.curves] == ["z", "q"]
+    assert measured.curves[0].regret.t == (0.5, 1.0, 2.0)
+    assert measured.curves[0].regret.mean[1] == pytest.approx(1.0)
 
 
 def test_a_new_method_in_one_file_appears_in_figures_and_report(tmp_path: Path) -> None:
@@ -232,15 +239,16 @@ def test_a_tradeoff_carries_series_and_is_judged_at_the_end_and_on_the_whole(
     curves = [dict(curve) for curve in TINY["curves"]]
     curves[1]["series"] = "z varies"
     (content,) = reproduce([tiny(kind="tradeoff", curves=curves, group="a/b")], tmp_path)
-    assert (content["kind"], content["group"]) == ("tradeoff", "a/b")
-    assert [curve["series"] for curve in content["curves"]] == [None, "z varies", None]
-    assert "after 2 rounds" in content["x_label"]
-    claims = {claim["claim"]: claim for claim in content["claims"]}
+    assert (content.kind, content.group) == ("tradeoff", "a/b")
+    assert [curve.series for curve in content.curves] == [None, "z varies", None]
+    assert "after 2 rounds" in content.x_label
+    claims = {claim.claim: claim for claim in content.claims}
     assert {"together is better than noise", "together is better than noise at the end"} <= set(
         claims
     )
-    low, high = claims["together is better than noise"]["interval"]
-    assert low < claims["together is better than noise"]["measured"] < high
+    found = claims["together is better than noise"]
+    assert found.interval is not None
+    assert found.interval[0] < found.measured < found.interval[1]
 
 
 def test_the_axis_of_a_tradeoff_admits_that_a_curve_has_another_delta(tmp_path: Path) -> None:
@@ -249,15 +257,15 @@ def test_the_axis_of_a_tradeoff_admits_that_a_curve_has_another_delta(tmp_path: 
     (alike,) = reproduce([tiny(kind="tradeoff", curves=curves)], tmp_path)
     curves.append({**curves[1], "label": "strict", "delta": 1e-5, "series": "δ = 1e-5"})
     (mixed,) = reproduce([tiny(kind="tradeoff", curves=curves)], tmp_path)
-    assert "unless said" not in alike["x_label"]
-    assert mixed["x_label"] == f"{alike['x_label']} unless said"
+    assert "unless said" not in alike.x_label
+    assert mixed.x_label == f"{alike.x_label} unless said"
 
 
 def test_a_control_with_other_features_is_no_control(tmp_path: Path) -> None:
     curves = [*TINY["curves"], {"label": "other noise", "method": "control", "role": "control"}]
     curves[-1] |= {"lengthscale": 0.7}
     (content,) = reproduce([tiny(curves=curves)], tmp_path)
-    claims = [claim["claim"] for claim in content["claims"]]
+    claims = [claim.claim for claim in content.claims]
     assert "together is better than noise" in claims
     assert "together is better than other noise" not in claims
 
@@ -265,7 +273,7 @@ def test_a_control_with_other_features_is_no_control(tmp_path: Path) -> None:
 def test_a_real_figure_says_where_its_scores_come_from(tmp_path: Path) -> None:
     small = {**TINY["common"], "problem": "landmine", "agents": 4}
     (content,) = reproduce([tiny(runs=1, common=small)], tmp_path)
-    assert content["objective"] == "interpolated in a table of trained models"
-    assert content["measure"] == "1 − AUC"
-    assert content["y_label"] == "1 − AUC, mean over agents"
-    assert 0 < content["curves"][0]["regret"]["mean"][-1] < 0.6
+    assert content.objective == "interpolated in a table of trained models"
+    assert content.measure == "1 − AUC"
+    assert content.y_label == "1 − AUC, mean over agents"
+    assert 0 < content.curves[0].regret.mean[-1] < 0.6

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sottovoce import __version__, cli
-from sottovoce.experiments.demo import Curve, demo_curves
+from sottovoce.experiments.demo import demo_curves
+from sottovoce.experiments.figure import Curve
 
 
 @dataclass

@@ -2,20 +2,17 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
+from sottovoce.experiments.results import Trace
 from sottovoce.report import check_figure, draw_convergence
 
 
-def curve(height: float, length: int = 4) -> dict[str, Any]:
-    return {
-        "t": list(range(length)),
-        "mean": [height / (t + 1) for t in range(length)],
-        "stderr": [0.01] * length,
-    }
+def curve(height: float, length: int = 4) -> Trace:
+    means = tuple(height / (t + 1) for t in range(length))
+    return Trace(tuple(range(length)), means, (0.01,) * length)
 
 
 def test_a_figure_is_written_with_all_its_words(tmp_path: Path) -> None:

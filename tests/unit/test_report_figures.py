@@ -1,30 +1,34 @@
 from __future__ import annotations
 
+import re
 import runpy
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from sottovoce.errors import MissingExtra, StorageError
+from sottovoce.errors import InvalidInput, MissingExtra, StorageError
+from sottovoce.experiments.results import FigureResult, Trace
 from sottovoce.report import draw_figure
-from sottovoce.report.frame import Words
 from sottovoce.report.labels import along, place_labels
+from sottovoce.report.page import make_page
+from sottovoce.report.plot import plot_of
 from sottovoce.report.pointfigure import drawn_points
 from sottovoce.report.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.report.styles import COLOURS, styles_for
 from sottovoce.report.text import duration, interval, number, numbers, with_error
-from sottovoce.report.tradeoff import tradeoff_of
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
-FIGURES: dict[str, Any] = {figure["name"]: figure for figure in MADE_UP["figures"]()}
+FIGURES: dict[str, FigureResult] = {
+    figure["name"]: MADE_UP["read"](figure) for figure in MADE_UP["figures"]()
+}
 
 
-def line(mean: list[float], error: float = 0.0) -> dict[str, Any]:
-    return {"t": list(range(len(mean))), "mean": mean, "stderr": [error] * len(mean)}
+def line(mean: list[float], error: float = 0.0) -> Trace:
+    return Trace(tuple(range(len(mean))), tuple(mean), (error,) * len(mean))
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
@@ -44,7 +48,7 @@ def test_the_drawing_holds_every_label_and_every_colour(tmp_path: Path) -> None:
     svg = draw_figure(figure, tmp_path)[1].read_text()
     for words in ("FTS-DE, q = 0.35, z = 1.6", "Control: the same run", "protects nobody", "AUC"):
         assert words in svg  # Matplotlib writes texts as paths, and says in a comment which
-    for style in styles_for([curve["role"] for curve in figure["curves"]]):
+    for style in styles_for([curve.role for curve in figure.curves]):
         assert style.colour in svg
 
 
@@ -62,9 +66,18 @@ def test_a_tradeoff_is_drawn_with_its_points_its_levels_and_both_accountants(
 
 def test_every_point_of_a_tradeoff_has_its_name_beside_it_on_paper() -> None:
     figure = FIGURES["landmine-tradeoff"]
-    drawn = drawn_points(figure, Words("title", "note", "ε", "1 − AUC"))
+    drawn = drawn_points(plot_of(figure))
     names = sorted(text.get_text() for text in drawn.axes[0].texts)
-    assert names == sorted(curve["label"] for curve in figure["curves"] if curve.get("series"))
+    assert names == sorted(curve.label for curve in figure.curves if curve.series)
+
+
+def test_the_legend_on_paper_has_the_rows_of_the_one_on_the_page() -> None:
+    figure = FIGURES["landmine-tradeoff"]
+    (legend,) = drawn_points(plot_of(figure)).legends
+    on_page = make_page([figure]).partition('<ul class="legend">')[2].partition("</ul>")[0]
+    rows = re.findall(r'<span class="label">(.*?)</span>', on_page)
+    assert [text.get_text() for text in legend.get_texts()] == rows
+    assert len(rows) == 8
 
 
 def test_how_the_values_came_about_is_on_the_note_of_every_kind(tmp_path: Path) -> None:
@@ -73,22 +86,21 @@ def test_how_the_values_came_about_is_on_the_note_of_every_kind(tmp_path: Path) 
 
 
 def test_a_tradeoff_of_one_point_without_error_or_pld_is_still_drawn(tmp_path: Path) -> None:
-    figure = dict(FIGURES["landmine-tradeoff"])
-    point = dict(figure["curves"][3])
-    point["regret"] = {"t": [60], "mean": [0.2], "stderr": None}
+    figure = FIGURES["landmine-tradeoff"]
     for moments in (0.0, 3.0):
-        point["epsilon"] = {"moments": moments}
-        assert len(draw_figure({**figure, "curves": [point]}, tmp_path)) == 2
+        alone = Trace((60,), (0.2,), None)
+        point = replace(figure.curves[3], regret=alone, epsilon={"moments": moments})
+        assert len(draw_figure(replace(figure, curves=(point,)), tmp_path)) == 2
 
 
 def test_points_stand_at_their_epsilon_in_order_and_levels_have_a_line_each() -> None:
-    picture = tradeoff_of(FIGURES["landmine-tradeoff"])
+    picture = plot_of(FIGURES["landmine-tradeoff"])
     solid, dashed = picture.series[0].lines()
     assert [at for at, _ in solid] == [2.16, 3.05, 5.14, 7.12, 15.17]
     assert [at for at, _ in dashed] == [1.13, 1.74, 3.23, 4.61, 10.38]
-    assert [level.label for level in picture.levels] == ["TS", "FTS", "FTS-DE", "noise only"]
-    assert len({(one.style.name, one.style.dashes) for one in picture.looks}) == 6
-    assert len({level.style.dashes for level in picture.levels}) == 4
+    assert [level.key.label for level in picture.levels] == ["TS", "FTS", "FTS-DE", "noise only"]
+    assert len({(one.style.name, one.style.dashes) for one in picture.curve_keys}) == 6
+    assert len({level.key.style.dashes for level in picture.levels}) == 4
     assert len({series.shape for series in picture.series}) == 2
     assert picture.x.low == 0
     assert picture.x.high > 15.17
@@ -125,18 +137,18 @@ def test_a_name_without_room_is_left_out_and_one_with_a_choice_keeps_off_the_lin
 
 
 def test_dollars_and_underscores_in_a_label_are_only_text(tmp_path: Path) -> None:
-    figure = dict(FIGURES["terms-of-the-bound"])
-    figure["curves"] = [{**curve, "label": r"_$\frac{1$"} for curve in figure["curves"]]
-    figure["title"] = figure["x_label"] = figure["y_label"] = r"$\nonsense{$"
+    figure, nonsense = FIGURES["terms-of-the-bound"], r"$\nonsense{$"
+    curves = tuple(replace(curve, label=r"_$\frac{1$") for curve in figure.curves)
+    figure = replace(figure, curves=curves, title=nonsense, x_label=nonsense, y_label=nonsense)
     assert r"_$\frac{1$" in draw_figure(figure, tmp_path)[1].read_text()
 
 
-def test_a_figure_is_not_drawn_from_a_wrong_content_nor_without_matplotlib_nor_a_folder(
+def test_a_figure_is_not_drawn_outside_its_folder_nor_without_matplotlib_nor_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good = FIGURES["benefit-of-de"]
-    with pytest.raises(StorageError, match="'name' of the file"):
-        draw_figure({**good, "name": "../up"}, tmp_path)
+    with pytest.raises(InvalidInput, match="name must be lower-case"):
+        draw_figure(replace(good, name="../up"), tmp_path)
     with pytest.raises(StorageError, match="there is no folder"):
         draw_figure(good, tmp_path / "missing")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
@@ -193,7 +205,7 @@ def test_numbers_have_the_digits_that_mean_something() -> None:
     assert with_error(12.3456, None) == "12.35"
     assert with_error(1.0, 0.0) == "1 ± 0"
     assert interval(None) == "–"
-    assert interval([-0.00121, 0.0034]) == "[−0.0012, 0.0034]"
+    assert interval((-0.00121, 0.0034)) == "[−0.0012, 0.0034]"
     assert interval([15.17, 15.17]) == "[15.17, 15.17]"
     assert interval([-120.0, 340.0]) == "[−120, 340]"
     assert number(-1.5e-7) == "−1.5e-07"

@@ -39,10 +39,10 @@ def test_a_folder_without_figures_is_told_which_command_makes_them(tmp_path: Pat
         (b'{"schema": 1, "name": "benef', "damaged or half-written"),
         (b"\xff\xfe\x00", "damaged or half-written"),
         (b"[" * 100_000, "damaged or half-written"),
-        (b"[]", "the file must be an object, got list"),
-        (b"{}", "the file lacks 'schema'"),
-        (b'{"schema": 2, "name": "x"}', "is of schema 2, this reads schema 1"),
-        (b'{"schema": 1, "version": "9.9"}', "was made by sottovoce 9.9, this is"),
+        (b"[]", "it must be an object, got list"),
+        (b"{}", "schema must be 1, got schema=None"),
+        (b'{"schema": 2, "name": "x"}', "schema must be 1, got schema=2"),
+        (b'{"schema": 1, "version": "9.9"}', "got version='9.9'"),
     ],
 )
 def test_a_file_that_is_no_figure_is_named_with_what_to_do(
@@ -60,28 +60,75 @@ def test_a_file_that_is_no_figure_is_named_with_what_to_do(
 
 def changes() -> list[tuple[str, Callable[[Any], object], str]]:
     return [
+        (
+            "schema",
+            lambda f: f.pop("schema"),
+            "schema must be 1, got schema=None; finished runs are",
+        ),
         ("title", lambda f: f.pop("title"), "the file lacks 'title'"),
-        ("runs", lambda f: f.update(runs=0), "'runs' of the file must be a whole number"),
-        ("seconds", lambda f: f.update(seconds=True), "must be a finite number, got 'True'"),
-        ("name", lambda f: f.update(name="../up"), "'name' of the file must be lower-case"),
-        ("none", lambda f: f.update(curves=[]), "'curves' of the file must be a list, not empty"),
-        ("role", lambda f: f["curves"][1].update(role="king"), "'role' of curve 2 must be one of"),
-        ("curve", lambda f: f["curves"].append(3), "curve 6 must be an object, got int"),
-        ("line", lambda f: f["curves"][0]["regret"].pop("t"), "curve 1 lacks 't'"),
-        ("nan", lambda f: f["curves"][0]["regret"]["mean"].append(float("nan")), "finite"),
-        ("huge", lambda f: f["curves"][0]["regret"]["mean"].append(10**400), "finite"),
-        ("long", lambda f: f["curves"][0]["regret"]["mean"].append(1.0), "must have one length"),
-        ("eps", lambda f: f["curves"][1]["epsilon"].update(pld="x"), "ε by 'pld' of curve 2"),
-        ("word", lambda f: f["claims"][1].update(verdict="maybe"), "'verdict' of claim 2"),
-        ("claim", lambda f: f["claims"][0].pop("paper"), "claim 1 lacks 'paper'"),
-        ("between", lambda f: f["claims"][0].update(interval=[1.0]), "'interval' of claim 1"),
-        ("turned", lambda f: f["claims"][0].update(interval=[2, 1]), "the lower first or null"),
-        ("endless", lambda f: f["claims"][0].update(interval=[0, float("inf")]), "two finite"),
-        ("measure", lambda f: f.update(measure=None), "'measure' of the file must be text"),
-        ("group", lambda f: f.update(group=3), "'group' of the file must be text or null"),
-        ("series", lambda f: f["curves"][0].update(series=1), "'series' of curve 1 must be text"),
-        ("pointless", lambda f: f.update(kind="tradeoff"), "must have a curve with a 'series'"),
-        ("versions", lambda f: f.update(versions={"numpy": 2}), "must be an object of texts"),
+        ("runs", lambda f: f.update(runs=0), "runs must be above 0, got runs=0"),
+        (
+            "seconds",
+            lambda f: f.update(seconds=True),
+            "seconds must be a finite number, got 'True'",
+        ),
+        (
+            "name",
+            lambda f: f.update(name="../up"),
+            "name must be lower-case letters, digits and hyphens, got name='../up'",
+        ),
+        ("none", lambda f: f.update(curves=[]), "a figure must have curves"),
+        ("role", lambda f: f["curves"][1].update(role="king"), "curves[1].role must be one of"),
+        (
+            "empty",
+            lambda f: f["curves"][0].update(regret={"t": [], "mean": [], "stderr": None}),
+            "one length above 0, got lengths=[0, 0]",
+        ),
+        ("nothing", lambda f: f["curves"][1].pop("epsilon"), "curves[1] lacks 'epsilon'"),
+        ("curve", lambda f: f["curves"].append(3), "curves[5] must be an object, got '3'"),
+        ("line", lambda f: f["curves"][0]["regret"].pop("t"), "curves[0].regret lacks 't'"),
+        (
+            "nan",
+            lambda f: f["curves"][0]["regret"]["mean"].append(float("nan")),
+            "mean[41] must be a finite",
+        ),
+        (
+            "huge",
+            lambda f: f["curves"][0]["regret"]["mean"].append(10**400),
+            "mean[41] must be a finite",
+        ),
+        (
+            "long",
+            lambda f: f["curves"][0]["regret"]["mean"].append(1.0),
+            "curves[0].regret: t, mean and stderr must have one length",
+        ),
+        (
+            "eps",
+            lambda f: f["curves"][1]["epsilon"].update(pld="x"),
+            "curves[1].epsilon.pld must be a finite number",
+        ),
+        (
+            "word",
+            lambda f: f["claims"][1].update(verdict="maybe"),
+            "claims[1].verdict must be one of",
+        ),
+        ("claim", lambda f: f["claims"][0].pop("paper"), "claims[0] lacks 'paper'"),
+        (
+            "between",
+            lambda f: f["claims"][0].update(interval=[1.0]),
+            "claims[0].interval must be 2 numbers",
+        ),
+        ("turned", lambda f: f["claims"][0].update(interval=[2, 1]), "lower end first"),
+        (
+            "endless",
+            lambda f: f["claims"][0].update(interval=[0, float("inf")]),
+            "interval[1] must be a finite",
+        ),
+        ("measure", lambda f: f.update(measure=None), "measure must be text, got 'None'"),
+        ("group", lambda f: f.update(group=3), "group must be text, got '3'"),
+        ("series", lambda f: f["curves"][0].update(series=1), "curves[0].series must be text"),
+        ("pointless", lambda f: f.update(kind="tradeoff"), "must have a curve with a series"),
+        ("versions", lambda f: f.update(versions={"numpy": 2}), "versions.numpy must be text"),
     ]
 
 
@@ -107,7 +154,7 @@ def test_a_point_without_an_epsilon_to_stand_at_is_named(folder: Path, spent: An
     figure = json.loads(path.read_text())
     figure["curves"][3]["epsilon"] = spent
     path.write_text(json.dumps(figure))
-    with pytest.raises(StorageError, match="ε of curve 4, which has a series, must be a number"):
+    with pytest.raises(StorageError, match="has a series, so its ε must be a number"):
         read_figures(folder)
 
 
@@ -118,8 +165,16 @@ def test_what_may_be_left_out_or_null_is_not_missed(folder: Path) -> None:
     figure["curves"][3]["epsilon"]["pld"] = None
     del figure["curves"][4]["epsilon"]["pld"], figure["claims"][0]["interval"]
     path.write_text(json.dumps(figure))
-    assert figure in read_figures(folder)
+    assert MADE_UP["read"](figure) in read_figures(folder)
     write_report(folder)
+
+
+def test_what_is_read_is_written_again_and_only_what_may_be_left_out_is_filled_in() -> None:
+    for content in MADE_UP["figures"]():
+        whole = {"group": None, "measure": "simple regret", **content}
+        whole["curves"] = [{"series": None, **curve} for curve in content["curves"]]
+        whole["claims"] = [{"interval": None, **claim} for claim in content["claims"]]
+        assert json.loads(json.dumps(MADE_UP["read"](content).to_dict())) == whole
 
 
 def test_figures_are_sorted_as_the_paper_numbers_them(tmp_path: Path) -> None:
@@ -129,7 +184,7 @@ def test_figures_are_sorted_as_the_paper_numbers_them(tmp_path: Path) -> None:
     for k, paper in enumerate(papers):
         figure = {**MADE_UP["figures"]()[0], "name": f"f{9 - k}", "paper": paper}
         (tmp_path / "figures" / f"f{9 - k}.json").write_text(json.dumps(figure))
-    assert [figure["paper"] for figure in read_figures(tmp_path)] == papers
+    assert [figure.paper for figure in read_figures(tmp_path)] == papers
 
 
 def test_a_figure_under_the_name_of_another_is_refused(folder: Path) -> None:

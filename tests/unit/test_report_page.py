@@ -2,21 +2,22 @@ from __future__ import annotations
 
 import re
 import runpy
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from sottovoce import __version__
+from sottovoce.experiments.results import FigureResult
 from sottovoce.report import write_report
 from sottovoce.report.page import make_page
 from sottovoce.report.styles import COLOURS
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
-FIGURES: list[Any] = MADE_UP["figures"]()
+FIGURES: list[FigureResult] = [MADE_UP["read"](made) for made in MADE_UP["figures"]()]
 HOSTILE: str = MADE_UP["HOSTILE"]
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 
@@ -70,7 +71,7 @@ def page(source: str) -> Page:
 
 
 def section(name: str) -> Page:
-    (figure,) = (figure for figure in FIGURES if figure["name"] == name)
+    (figure,) = (figure for figure in FIGURES if figure.name == name)
     return Page(make_page([figure]))
 
 
@@ -95,7 +96,7 @@ def test_figures_stand_in_the_order_of_the_paper_whatever_their_files_are_called
     MADE_UP["write"](tmp_path)
     written = Page(write_report(tmp_path).read_text("utf-8"))
     names = [attributes["id"] for attributes, _ in written.all("section", **{"class": "figure"})]
-    assert names == [figure["name"] for figure in FIGURES]
+    assert names == [figure.name for figure in FIGURES]
     assert names != sorted(name or "" for name in names)
 
 
@@ -117,11 +118,11 @@ def test_every_claim_is_in_the_summary_with_its_verdict_and_a_link_that_leads_so
 ) -> None:
     text = page.all("section", id="claims")[0][1]
     for figure in FIGURES:
-        for claim in figure["claims"]:
-            assert claim["claim"] in text
+        for claim in figure.claims:
+            assert claim.claim in text
     links = [a.get("href") or "" for a, _ in page.all("a")]
     ids = {attributes.get("id") for _, attributes in page.elements}
-    assert {f"#{figure['name']}" for figure in FIGURES} < set(links)
+    assert {f"#{figure.name}" for figure in FIGURES} < set(links)
     assert all(link[0] == "#" and link[1:] in ids for link in links)
 
 
@@ -142,8 +143,9 @@ def test_a_claim_shows_what_was_measured_in_words_and_the_number_that_was_judged
 
 
 def test_a_curve_of_which_nothing_is_sent_has_no_epsilon_to_show() -> None:
-    figure = {**FIGURES[1], "curves": [dict(curve) for curve in FIGURES[1]["curves"]]}
-    figure["curves"][2]["epsilon"] = dict.fromkeys(("moments", "rdp", "pld", "gdp"), 0.0)
+    nothing = dict.fromkeys(("moments", "rdp", "pld", "gdp"), 0.0)
+    *curves, last = FIGURES[1].curves
+    figure = replace(FIGURES[1], curves=(*curves, replace(last, epsilon=nothing)))
     (table,) = Page(make_page([figure])).all("table", **{"class": "curves"})
     rows = table[1].strip().split("\n")[-3:]
     assert ["nothing sent" in row for row in rows] == [True, False, True]
@@ -152,14 +154,14 @@ def test_a_curve_of_which_nothing_is_sent_has_no_epsilon_to_show() -> None:
 
 def test_every_curve_has_a_line_of_its_own_in_the_chart_and_a_place_in_the_legend() -> None:
     shown = section("landmine-noise")
-    curves = next(f for f in FIGURES if f["name"] == "landmine-noise")["curves"]
+    curves = next(f for f in FIGURES if f.name == "landmine-noise").curves
     lines = [a for a, _ in shown.all("polyline", **{"class": "line"})]
     looks = {(a["class"], a.get("stroke-dasharray")) for a in lines}
     assert len(lines) == len(looks) == len(curves) == 8
     assert all(len((a["points"] or "").split()) == 61 for a in lines)
     assert len(shown.all("polygon", **{"class": "band"})) == 8
     legend = shown.all("ul", **{"class": "legend"})[0][1]
-    assert all(curve["label"] in legend for curve in curves)
+    assert all(curve.label in legend for curve in curves)
     for role in ("reference", "control"):
         assert len([a for a in lines if role in (a["class"] or "").split()]) == 1
 
@@ -245,10 +247,10 @@ def test_an_interval_stands_beside_its_estimate_where_any_claim_has_one() -> Non
 
 
 def test_many_figures_are_listed_under_the_names_of_their_groups_and_the_page_stays_small() -> None:
-    groups = ["synthetic", "real/landmine", None]
+    groups = [("synthetic", "real/landmine", None)[k // 4 % 3] for k in range(30)]
     many = [
-        {**MADE_UP["tradeoff"](f"figure-{k}", f"Fig. {k}"), "group": groups[k // 4 % 3]}
-        for k in range(30)
+        replace(MADE_UP["read"](MADE_UP["tradeoff"](f"figure-{k}", f"Fig. {k}")), group=group)
+        for k, group in enumerate(groups)
     ]
     text = make_page(many)
     (contents,) = Page(text).all("section", id="contents")
@@ -261,11 +263,11 @@ def test_many_figures_are_listed_under_the_names_of_their_groups_and_the_page_st
 
 
 def test_nothing_hostile_in_a_tradeoff_becomes_markup() -> None:
-    figure = MADE_UP["tradeoff"]()
+    figure = MADE_UP["read"](MADE_UP["tradeoff"]())
     texts = dict.fromkeys(("objective", "measure", "group", "x_label", "y_label"), HOSTILE)
-    bad = {"label": HOSTILE, "series": HOSTILE}
-    curves = [{**c, **(bad if c.get("series") else {"label": HOSTILE})} for c in figure["curves"]]
-    text = make_page([{**figure, **texts, "curves": curves, "name": f"f{k}"} for k in range(13)])
+    curves = tuple(replace(c, label=HOSTILE, series=c.series and HOSTILE) for c in figure.curves)
+    hostile = replace(figure, **texts, curves=curves)
+    text = make_page([replace(hostile, name=f"f{k}") for k in range(13)])
     assert HOSTILE not in text
     assert text.count("<script") == 1
     assert Page(text).open == []

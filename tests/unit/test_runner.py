@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
 from sottovoce.experiments.demo import demo_curves, run_curve
+from sottovoce.experiments.results import Summary
 from sottovoce.experiments.store import Store
 from sottovoce.experiments.tasks import run_study
 from sottovoce.problems.synthetic import Synthetic
@@ -25,6 +26,10 @@ CONFIG = RunConfig(method="control", agents=4, rounds=3, runs=2, features=8)
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+def as_json(summary: Summary) -> Any:
+    return json.loads(json.dumps(summary.to_dict(), allow_nan=False))
 
 
 def stamps(folder: Path) -> dict[str, int]:
@@ -54,7 +59,7 @@ def test_a_folder_holds_a_manifest_the_runs_and_a_summary(tmp_path: Path) -> Non
     summary = run_and_save(CONFIG, tmp_path / "deep" / "out")
     folder = tmp_path / "deep" / "out"
     assert names(folder) == ["manifest.json", "run-0000.npz", "run-0001.npz", "summary.json"]
-    assert json.loads((folder / "summary.json").read_text()) == summary
+    assert json.loads((folder / "summary.json").read_text()) == as_json(summary)
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["study"]["method"]["name"] == "control"
     assert "runs" not in manifest
@@ -91,7 +96,7 @@ def test_a_run_that_is_missing_is_computed_and_is_the_same(tmp_path: Path) -> No
     after = stamps(tmp_path)
     assert after["run-0001.npz"] == before["run-0001.npz"]
     assert after["run-0000.npz"] != before["run-0000.npz"]
-    assert second["regret"] == first["regret"]
+    assert second.regret == first.regret
 
 
 def test_more_runs_are_added_to_those_there_are(tmp_path: Path) -> None:
@@ -101,7 +106,7 @@ def test_more_runs_are_added_to_those_there_are(tmp_path: Path) -> None:
     after = stamps(tmp_path)
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"run-0002.npz"}
-    assert summary["runs"] == 3
+    assert summary.runs == 3
 
 
 def test_an_interrupted_command_keeps_the_runs_it_finished(tmp_path: Path) -> None:
@@ -115,7 +120,7 @@ def test_an_interrupted_command_keeps_the_runs_it_finished(tmp_path: Path) -> No
     before = stamps(tmp_path)
     summary = run_and_save(CONFIG, tmp_path)
     assert stamps(tmp_path)["run-0000.npz"] == before["run-0000.npz"]
-    assert summary["regret"] == summarise(CONFIG, run_all(CONFIG))["regret"]
+    assert summary.regret == summarise(CONFIG, run_all(CONFIG)).regret
 
 
 @pytest.mark.parametrize(
@@ -275,33 +280,35 @@ KEYS = {
 def test_a_summary_has_what_a_reader_looks_for() -> None:
     config = RunConfig(agents=4, rounds=2, runs=2, features=8, delta=1e-5)
     summary = summarise(config, run_all(config))
-    assert set(summary) >= KEYS
-    assert (summary["problem"], summary["method"]) == ("synthetic", "dp-fts-de")
-    assert (summary["agents"], summary["rounds"], summary["runs"]) == (4, 2, 2)
-    assert summary["accountant"] == "pld"
-    assert summary["epsilon"] == summary["epsilon_by_accountant"]["pld"]
-    assert 0 < summary["epsilon"] < summary["epsilon_by_accountant"]["moments"]
-    assert summary["delta"] == 1e-5
-    assert summary["adjacency"] == "zero-out"
-    assert 0 <= summary["clipped_fraction"] <= 1
-    assert len(summary["signal_to_noise"]) == 2
-    assert summary["seconds"] > 0
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert set(summary.to_dict()) >= KEYS
+    assert (summary.problem, summary.method) == ("synthetic", "dp-fts-de")
+    assert (summary.agents, summary.rounds, summary.runs) == (4, 2, 2)
+    assert summary.accountant == "pld"
+    assert summary.epsilon == summary.epsilon_by_accountant["pld"]
+    spent = [summary.epsilon_by_accountant[name] or 0.0 for name in ("pld", "moments")]
+    assert 0 < spent[0] < spent[1]
+    assert summary.delta == 1e-5
+    assert summary.adjacency == "zero-out"
+    assert summary.clipped_fraction is not None
+    assert 0 <= summary.clipped_fraction <= 1
+    assert len(summary.signal_to_noise) == 2
+    assert summary.seconds > 0
+    assert as_json(summary)["regret"]["mean"] == list(summary.regret.mean)
 
 
 def test_regret_is_the_mean_over_agents_and_runs_with_its_standard_error() -> None:
     config = replace(CONFIG, runs=3)
     results = run_all(config)
-    regret = summarise(config, results)["regret"]
+    regret = summarise(config, results).regret
     means = np.stack([result.regret.mean(axis=0) for result in results])
-    assert regret["t"] == [0, 1, 2, 3]
-    assert np.allclose(regret["mean"], means.mean(axis=0))
-    assert np.allclose(regret["stderr"], means.std(axis=0, ddof=1) / math.sqrt(3))
+    assert list(regret.t) == [0, 1, 2, 3]
+    assert np.allclose(regret.mean, means.mean(axis=0))
+    assert np.allclose(regret.errors, means.std(axis=0, ddof=1) / math.sqrt(3))
 
 
 def test_a_single_run_has_no_standard_error() -> None:
     summary = summarise(replace(CONFIG, runs=1), run_all(replace(CONFIG, runs=1)))
-    assert summary["regret"]["stderr"] == [0.0] * 4
+    assert summary.regret.stderr == (0.0,) * 4
 
 
 @pytest.mark.parametrize(
@@ -312,30 +319,31 @@ def test_epsilon_is_zero_for_silence_and_null_for_no_protection(
 ) -> None:
     config = RunConfig(method=method, agents=4, rounds=1, runs=1)
     summary = summarise(config, run_all(config))
-    assert summary["epsilon"] == epsilon
-    assert summary["clipped_fraction"] is None
-    assert summary["signal_to_noise"] == []
+    assert summary.epsilon == epsilon
+    assert summary.clipped_fraction is None
+    assert summary.signal_to_noise == ()
 
 
 def test_fixed_size_samples_are_accounted_for_by_rdp() -> None:
     config = RunConfig(agents=4, rounds=1, runs=1, sampling="fixed", participation=0.5)
     summary = summarise(config, run_all(config))
-    assert summary["accountant"] == "rdp"
-    assert set(summary["epsilon_by_accountant"]) == {"rdp"}
-    assert summary["epsilon"] > 0
+    assert summary.accountant == "rdp"
+    assert set(summary.epsilon_by_accountant) == {"rdp"}
+    assert summary.epsilon is not None
+    assert summary.epsilon > 0
 
 
 def test_a_mechanism_without_noise_can_be_run_and_saved(tmp_path: Path) -> None:
     config = RunConfig(agents=4, rounds=1, runs=1, noise=0.0)
     summary = run_and_save(config, tmp_path)
-    assert summary["epsilon"] is None
+    assert summary.epsilon is None
 
 
 def test_an_infinite_clip_can_be_run_saved_and_resumed(tmp_path: Path) -> None:
     config = RunConfig(agents=4, rounds=1, runs=1, noise=0.0, clip=math.inf)
     summary = run_and_save(config, tmp_path)
-    assert summary["clipped_fraction"] == 0.0
-    assert run_and_save(config, tmp_path)["regret"] == summary["regret"]
+    assert summary.clipped_fraction == 0.0
+    assert run_and_save(config, tmp_path).regret == summary.regret
 
 
 def test_a_lone_agent_is_refused_before_it_runs_or_is_saved(tmp_path: Path) -> None:
@@ -343,7 +351,7 @@ def test_a_lone_agent_is_refused_before_it_runs_or_is_saved(tmp_path: Path) -> N
         config = RunConfig(method="ts", agents=1, rounds=1, runs=1)
     except InvalidInput:
         return
-    assert run_and_save(config, tmp_path)["epsilon"] == 0.0
+    assert run_and_save(config, tmp_path).epsilon == 0.0
 
 
 def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
@@ -383,7 +391,7 @@ def test_the_demonstration_compares_alone_private_and_control() -> None:
     assert (private.mechanism.participation, private.mechanism.noise) == (0.5, 1.0)
     assert (private.mechanism.clip, private.regions) == (11.0, 2)
     small = replace(curves[0], config=replace(curves[0].config, agents=3, rounds=1, runs=1))
-    assert run_curve(small)["method"] == "ts"
+    assert run_curve(small).method == "ts"
 
 
 def test_failed_trials_are_counted_and_the_run_goes_on(tmp_path: Path) -> None:
@@ -406,7 +414,7 @@ def test_failed_trials_are_counted_and_the_run_goes_on(tmp_path: Path) -> None:
     config = RunConfig(method="dp-fts-de", agents=4, rounds=2, features=8)
     result = run_study(config.study(), Failing(), 0, 0)
     assert np.all(np.isfinite(result.regret))
-    assert summarise(config, [result])["failed_trials"] == 12
+    assert summarise(config, [result]).failed_trials == 12
 
 
 def test_a_run_without_a_single_value_is_refused() -> None:

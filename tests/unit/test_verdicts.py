@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
+from sottovoce.experiments import RunConfig, summarise
 from sottovoce.experiments.figure import Claim
+from sottovoce.experiments.results import ClaimResult, Summary
 from sottovoce.experiments.store import RunResult
-from sottovoce.experiments.verdicts import Finding, better_than, judge, measured
+from sottovoce.experiments.verdicts import better_than, judge, measured
 
 
 def run(regret: NDArray[np.float64], clipped: float = 0.0) -> RunResult:
@@ -26,7 +29,7 @@ def runs(level: float, spread: float = 0.0, count: int = 8, rounds: int = 10) ->
     return [run(np.full(rounds + 1, level + 0.5 * luck[k] + spread * own[k])) for k in range(count)]
 
 
-def verdict(claim: Claim, **results: list[RunResult]) -> Finding:
+def verdict(claim: Claim, **results: list[RunResult]) -> ClaimResult:
     return judge(claim, results, {})
 
 
@@ -101,12 +104,17 @@ def test_measures_look_at_the_whole_the_end_the_beginning_or_one_moment() -> Non
 
 def test_a_number_is_held_against_the_papers() -> None:
     claim = Claim("ε", "9.91", quantity="moments", of="one", value=9.91, tolerance=0.005)
-    right = {"one": {"epsilon_by_accountant": {"moments": 9.908}}}
-    wrong = {"one": {"epsilon_by_accountant": {"moments": 9.95}}}
-    assert judge(claim, {"one": []}, right).verdict == "holds"
-    assert judge(claim, {"one": []}, wrong).verdict == "does not hold"
-    with pytest.raises(InvalidInput, match="has no 'moments'"):
-        judge(claim, {"one": []}, {"one": {"epsilon_by_accountant": {}}})
+    config = RunConfig(agents=4, rounds=2)
+    summary = summarise(config, [run(np.ones(3))])
+
+    def spent(**epsilon: float | None) -> dict[str, Summary]:
+        return {"one": replace(summary, epsilon_by_accountant=epsilon)}
+
+    assert judge(claim, {"one": []}, spent(moments=9.908)).verdict == "holds"
+    assert judge(claim, {"one": []}, spent(moments=9.95)).verdict == "does not hold"
+    for nothing in (spent(), spent(moments=None)):
+        with pytest.raises(InvalidInput, match="has no 'moments'"):
+            judge(claim, {"one": []}, nothing)
 
 
 def test_the_share_of_clipped_vectors_comes_from_the_runs() -> None:

@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import Progress
@@ -15,6 +15,11 @@ from rich.table import Table
 from sottovoce.cli.data import have_data
 from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
 from sottovoce.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from sottovoce.experiments.figure import Figure
+    from sottovoce.experiments.results import FigureResult
+    from sottovoce.experiments.tasks import Advance
 
 _STYLES = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
 
@@ -58,24 +63,24 @@ def reproduce(
     began = time.perf_counter()
     try:
         with counting_bar() as bar:
-            contents = run_figures(chosen, out, jobs, _advance(bar))
+            results = run_figures(chosen, out, jobs, _advance(bar))
     except KeyboardInterrupt:
         ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
         raise typer.Exit(130) from None
-    for content in contents:
-        draw_figure(content, out / "figures")
+    for result in results:
+        draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began
     if as_json:
         keys = ("claim", "paper", "measured", "stderr", "interval", "verdict")
         shown = [
-            {"name": c["name"], "claims": [{k: claim[k] for k in keys} for claim in c["claims"]]}
-            for c in contents
+            {"name": r.name, "claims": [{k: getattr(c, k) for k in keys} for c in r.claims]}
+            for r in results
         ]
         print_json({"seconds": seconds, "figures": shown})
         return
-    for content in contents:
-        _show(content)
-    verdicts = Counter(claim["verdict"] for c in contents for claim in c["claims"])
+    for result in results:
+        _show(result)
+    verdicts = Counter(claim.verdict for result in results for claim in result.claims)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     OUT.print(f"{sum(verdicts.values())} claims: {counts}. {seconds:.0f} seconds.")
     OUT.print(f"Figures: {out / 'figures'}. A page of them all: sottovoce report {out}")
@@ -100,7 +105,7 @@ def report(
         OUT.print(f"Page: {path}")
 
 
-def _list(figures: list[Any], as_json: bool) -> None:
+def _list(figures: list[Figure], as_json: bool) -> None:
     if as_json:
         names = [{"name": f.name, "title": f.title, "paper": f.paper} for f in figures]
         print_json({"figures": names})
@@ -113,18 +118,17 @@ def _list(figures: list[Any], as_json: bool) -> None:
     OUT.print(table)
 
 
-def _show(content: dict[str, Any]) -> None:
-    source = f" ({content['paper']})" if content["paper"] else ""
-    table = Table(title=f"{content['title']}{source}", title_justify="left")
+def _show(result: FigureResult) -> None:
+    table = Table(title=result.heading, title_justify="left")
     for column in ("claim", "paper", "measured", "verdict"):
         table.add_column(column)
-    for claim in content["claims"]:
-        verdict = f"[{_STYLES[claim['verdict']]}]{claim['verdict']}[/]"
-        table.add_row(claim["claim"], claim["paper"], claim["text"], verdict)
+    for claim in result.claims:
+        verdict = f"[{_STYLES[claim.verdict]}]{claim.verdict}[/]"
+        table.add_row(claim.claim, claim.paper, claim.text, verdict)
     OUT.print(table)
 
 
-def _advance(bar: Progress) -> Any:
+def _advance(bar: Progress) -> Advance:
     task = bar.add_task("runs", total=None)
 
     def advance(done: int, total: int, said: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.table import Table
 from sottovoce.cli.data import have_data
 from sottovoce.cli.settings import takes_settings
 from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
+
+if TYPE_CHECKING:
+    from sottovoce.experiments.results import Summary
 
 
 @takes_settings
@@ -58,28 +61,28 @@ def run(
         ERR.print(f"interrupted; finished runs are in {folder}, the same command resumes")
         raise typer.Exit(130) from None
     if as_json:
-        print_json(summary)
+        print_json(summary.to_dict())
         return
     _show(chosen.problem, summary, folder)
 
 
-def _show(problem: str, summary: dict[str, Any], folder: Path) -> None:
+def _show(problem: str, summary: Summary, folder: Path) -> None:
     """The summary in words."""
     from sottovoce.problems import problem_named
 
-    regret, measure = summary["regret"], problem_named(problem).setting.measure
-    table = Table(title=f"{summary['method']} on {problem}: {measure}, mean over agents")
+    regret, measure = summary.regret, problem_named(problem).setting.measure
+    table = Table(title=f"{summary.method} on {problem}: {measure}, mean over agents")
     for column in ("t", "mean", "± standard error"):
         table.add_column(column, justify="right")
-    for t in sorted({0, 5, 10, 20, 40, 60, summary["rounds"]} & set(regret["t"])):
-        table.add_row(str(t), f"{regret['mean'][t]:.4f}", f"{regret['stderr'][t]:.4f}")
+    for t in sorted({0, 5, 10, 20, 40, 60, summary.rounds} & set(regret.t)):
+        table.add_row(str(t), f"{regret.mean[t]:.4f}", f"{regret.errors[t]:.4f}")
     OUT.print(table)
-    if summary["failed_trials"]:
-        ERR.print(f"{summary['failed_trials']} trials failed; their agents learnt nothing there.")
-    if summary["clipped_fraction"] is not None:
-        OUT.print(f"Vectors clipped: {summary['clipped_fraction']:.2%}.")
+    if summary.failed_trials:
+        ERR.print(f"{summary.failed_trials} trials failed; their agents learnt nothing there.")
+    if summary.clipped_fraction is not None:
+        OUT.print(f"Vectors clipped: {summary.clipped_fraction:.2%}.")
     OUT.print(guarantee(summary))
-    OUT.print(f"Results: {folder}. {summary['seconds']:.1f} seconds of computing.")
+    OUT.print(f"Results: {folder}. {summary.seconds:.1f} seconds of computing.")
 
 
 def _folder(problem: str, method: str) -> str:

@@ -6,11 +6,14 @@ import json
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:  # the commands that need it load it
+    from sottovoce.experiments.results import Summary
 
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
@@ -18,21 +21,21 @@ ERR = Console(stderr=True, highlight=False)
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
-def guarantee(summary: dict[str, Any]) -> str:
+def guarantee(summary: Summary) -> str:
     """ε with everything that must stand beside it."""
-    epsilon = summary["epsilon"]
+    epsilon = summary.epsilon
     if epsilon is None:
         return "No privacy: vectors are sent unprotected."
     if epsilon == 0:
         return "Nothing of any agent is sent: ε = 0."
     by_others = ", ".join(
         f"{number(value)} ({name})"
-        for name, value in summary["epsilon_by_accountant"].items()
-        if name not in (summary["accountant"], "gdp")
+        for name, value in summary.epsilon_by_accountant.items()
+        if name not in (summary.accountant, "gdp")
     )
     return (
-        f"ε = {epsilon:.2f} ({summary['accountant']}), {by_others}; δ = {summary['delta']:.3g}, "
-        f"{summary['adjacency']} adjacency. A simulation: its seeded noise protects nobody."
+        f"ε = {epsilon:.2f} ({summary.accountant}), {by_others}; δ = {summary.delta:.3g}, "
+        f"{summary.adjacency} adjacency. A simulation: its seeded noise protects nobody."
     )
 
 

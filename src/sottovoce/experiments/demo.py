@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from sottovoce.experiments.config import RunConfig
+from sottovoce.experiments.figure import Curve
+from sottovoce.experiments.results import Summary
 from sottovoce.experiments.runner import run_all, summarise
-from sottovoce.experiments.tasks import Watcher
+from sottovoce.experiments.tasks import RunWatcher
 
 MILESTONES = (5, 10, 20, 40)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One method of the demonstration."""
-
-    label: str
-    config: RunConfig
 
 
 def demo_curves(runs: int, seed: int) -> list[Curve]:
@@ -33,6 +26,6 @@ def demo_curves(runs: int, seed: int) -> list[Curve]:
     ]
 
 
-def run_curve(curve: Curve, watcher: Watcher | None = None) -> dict[str, Any]:
+def run_curve(curve: Curve, watcher: RunWatcher | None = None) -> Summary:
     """The summary of one method."""
     return summarise(curve.config, run_all(curve.config, watcher=watcher))

@@ -8,17 +8,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
-from sottovoce.errors import InvalidInput, StorageError, check, suggestion
+from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.experiments.config import RunConfig, config_from, real, with_objective
+from sottovoce.experiments.results import Role
 from sottovoce.federation.methods import method_named
+from sottovoce.files import read_toml
 from sottovoce.privacy.release import Mechanism
 
 MEASURES = ("mean", "final", "first")
-KINDS = ("convergence", "tradeoff")
+Kind = Literal["convergence", "tradeoff"]
 RUNS = 5  # the paper's, for its synthetic figures
-ROLES = ("method", "reference", "control")
+ROLES = get_args(Role)
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Curve:
 
     label: str
     config: RunConfig
-    role: Literal["method", "reference", "control"] = "method"
+    role: Role = "method"
     series: str | None = None  # of a trade-off: the points that one line joins
     given: tuple[str, ...] = ()  # the parameters that set it apart
 
@@ -90,6 +92,11 @@ class Vary:
     direction: str
     paper: str
 
+    @property
+    def verb(self) -> str:
+        """What the bound, and regret, do as the parameter grows."""
+        return "grows" if self.direction == "up" else "falls"
+
     def label(self, factor: float) -> str:
         """The curve at that factor; all parameters share the one in the middle."""
         return "base" if factor == 1 else f"{self.symbol} × {factor:g}"
@@ -111,11 +118,11 @@ class Figure:
     claims: tuple[Claim, ...] = ()
     group: str = "own"
     vary: tuple[Vary, ...] = ()  # instead of curves that are written out
-    kind: str = "convergence"
+    kind: Kind = "convergence"
 
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
-        check(self.kind in KINDS, f"kind must be one of {KINDS}", kind=self.kind)
+        check(self.kind in get_args(Kind), f"kind must be one of {get_args(Kind)}", kind=self.kind)
         check(bool(labels), "a figure must have curves", figure=self.name)
         check(len(set(labels)) == len(labels), "labels of curves must differ", labels=labels)
         for claim in self.claims:
@@ -236,27 +243,15 @@ def _known(word: str, known: list[str], origin: str, what: str) -> None:
 
 def figure_from_toml(path: Path) -> Figure:
     """The figure in a TOML file of one's own."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from error
-    return _parsed(text, path.stem)
-
-
-def _parsed(text: str, name: str) -> Figure:
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(f"{name} is not valid TOML: {error}") from error
-    return figure_from(data, name)
+    return figure_from(read_toml(path), path.stem)
 
 
 def known_figures() -> dict[str, Figure]:
     """The paper's figures, by name."""
     folder = resources.files("sottovoce.experiments") / "figures"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    figures = [_parsed(f.read_text(), f.name.removesuffix(".toml")) for f in files]
-    return {figure.name: figure for figure in figures}
+    texts = {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files}
+    return {name: figure_from(tomllib.loads(text), name) for name, text in texts.items()}
 
 
 def chosen_figures(words: Iterable[str]) -> list[Figure]:

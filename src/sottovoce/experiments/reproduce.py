@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,17 @@ from sottovoce import __version__
 from sottovoce.errors import StorageError
 from sottovoce.experiments.config import RunConfig
 from sottovoce.experiments.figure import Claim, Curve, Figure
+from sottovoce.experiments.results import CurveResult, FigureResult, Summary
 from sottovoce.experiments.runner import summarise, versions
 from sottovoce.experiments.store import RunResult, Store
 from sottovoce.experiments.tasks import Advance, Task, run_tasks
-from sottovoce.experiments.theory import bound_content, measured_content
+from sottovoce.experiments.theory import bound_result, measured_result
 from sottovoce.experiments.verdicts import better_than, judge
 from sottovoce.files import write_text
 from sottovoce.problems import Problem, problem_named
 from sottovoce.problems.real import RealProblem
 
-_Summaries = dict[tuple[Path, int, float], dict[str, Any]]  # by folder, runs and δ
+_Summaries = dict[tuple[Path, int, float], Summary]  # by folder, runs and δ
 
 _OBJECTIVES = {
     "table": "interpolated in a table of trained models",
@@ -55,26 +56,26 @@ def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
 
 def reproduce(
     figures: list[Figure], out: Path, jobs: int = 1, advance: Advance | None = None
-) -> list[dict[str, Any]]:
+) -> list[FigureResult]:
     """Run what is missing, judge the claims, and write OUT/figures/NAME.json for each figure."""
     _check_folder(out)
     tasks = missing_tasks(figures, out)
     _mark_folder(out)
     run_tasks(tasks, jobs, advance)
     summaries: _Summaries = {}
-    contents = []
+    found = []
     for figure in figures:
-        for content in assembled(figure, out, summaries):
-            path = out / "figures" / f"{content['name']}.json"
-            write_text(path, json.dumps(content, allow_nan=False))
-            contents.append(content)
-    return contents
+        for result in assembled(figure, out, summaries):
+            path = out / "figures" / f"{result.name}.json"
+            write_text(path, json.dumps(result.to_dict(), allow_nan=False))
+            found.append(result)
+    return found
 
 
-def assembled(figure: Figure, out: Path, known: _Summaries) -> list[dict[str, Any]]:
-    """A figure as it is written: curves, findings, and everything needed to run it again."""
+def assembled(figure: Figure, out: Path, known: _Summaries) -> list[FigureResult]:
+    """A figure as it is written: curves, claims, and everything needed to run it again."""
     results: dict[str, list[RunResult]] = {}
-    summaries: dict[str, dict[str, Any]] = {}
+    summaries: dict[str, Summary] = {}
     for curve in figure.curves:
         store = store_for(curve.config, out)
         results[curve.label] = [store.read(run) for run in range(curve.config.runs)]
@@ -83,20 +84,16 @@ def assembled(figure: Figure, out: Path, known: _Summaries) -> list[dict[str, An
         if key not in known:
             known[key] = summarise(curve.config, results[curve.label])
         summaries[curve.label] = known[key]
-    content = _frame(figure, summaries)
+    frame = _unjudged(figure, summaries)
     if figure.vary:
-        content |= {"kind": "terms", "x_label": "factor on the constant"}
-        return [
-            bound_content(content, figure, summaries),
-            measured_content(content, figure, results),
-        ]
-    findings = [judge(claim, results, summaries) for claim in figure.claims]
-    findings += [judge(claim, results, summaries) for claim in _against_controls(figure)]
-    return [{**content, "claims": [asdict(finding) for finding in findings]}]
+        frame = replace(frame, kind="terms", x_label="factor on the constant")
+        return [bound_result(frame, figure, summaries), measured_result(frame, figure, results)]
+    claims = (*figure.claims, *_against_controls(figure))
+    return [replace(frame, claims=tuple(judge(claim, results, summaries) for claim in claims))]
 
 
-def _frame(figure: Figure, summaries: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Everything of a figure's file but its findings."""
+def _unjudged(figure: Figure, summaries: Mapping[str, Summary]) -> FigureResult:
+    """Everything of a figure but what follows for its claims."""
     config = figure.curves[0].config
     problem = problem_named(config.problem)
     measure, study = problem.setting.measure, config.study()
@@ -105,28 +102,26 @@ def _frame(figure: Figure, summaries: Mapping[str, dict[str, Any]]) -> dict[str,
         x_label = f"privacy loss ε after {study.rounds} rounds, δ = {config.resolved_delta():.3g}"
         if len({curve.config.resolved_delta() for curve in figure.curves}) > 1:
             x_label += " unless said"
-    return {
-        "schema": 1,
-        "version": __version__,
-        "name": figure.name,
-        "title": figure.title,
-        "paper": figure.paper,
-        "group": figure.group,
-        "kind": figure.kind,
-        "about": figure.about,
-        "problem": config.problem,
-        "objective": _OBJECTIVES[problem.objective] if isinstance(problem, RealProblem) else None,
-        "measure": measure,
-        "runs": config.runs,
-        "seconds": sum(summary["seconds"] for summary in summaries.values()),
-        "settings": _common_settings(figure),
-        "x_label": x_label,
-        "y_label": f"{measure}, mean over agents",
-        "curves": [_drawn(curve, summaries[curve.label]) for curve in figure.curves],
-        "claims": [],
-        "command": _command(figure.name, config, problem),
-        "versions": versions(),
-    }
+    return FigureResult(
+        name=figure.name,
+        title=figure.title,
+        paper=figure.paper,
+        group=figure.group,
+        kind=figure.kind,
+        about=figure.about,
+        problem=config.problem,
+        objective=_OBJECTIVES[problem.objective] if isinstance(problem, RealProblem) else None,
+        measure=measure,
+        runs=config.runs,
+        seconds=sum(summary.seconds for summary in summaries.values()),
+        settings=_common_settings(figure),
+        x_label=x_label,
+        y_label=f"{measure}, mean over agents",
+        curves=tuple(_curve_result(curve, summaries[curve.label]) for curve in figure.curves),
+        claims=(),
+        command=_command(figure.name, config, problem),
+        versions=versions(),
+    )
 
 
 def _command(name: str, config: RunConfig, problem: Problem) -> str:
@@ -180,21 +175,21 @@ def _common_settings(figure: Figure) -> dict[str, Any]:
     }
 
 
-def _drawn(curve: Curve, summary: dict[str, Any]) -> dict[str, Any]:
-    ratios = [ratio for ratio in summary["signal_to_noise"] if ratio is not None]
-    return {
-        "label": curve.label,
-        "role": curve.role,
-        "series": curve.series,
-        "method": summary["method"],
-        "parameters": {name: getattr(curve.config, name) for name in curve.given},
-        "epsilon": summary["epsilon_by_accountant"],
-        "delta": summary["delta"],
-        "adjacency": summary["adjacency"],
-        "clipped_fraction": summary["clipped_fraction"],
-        "signal_to_noise": sum(ratios) / len(ratios) if ratios else None,
-        "regret": summary["regret"],
-    }
+def _curve_result(curve: Curve, summary: Summary) -> CurveResult:
+    ratios = [ratio for ratio in summary.signal_to_noise if ratio is not None]
+    return CurveResult(
+        label=curve.label,
+        role=curve.role,
+        series=curve.series,
+        method=summary.method,
+        parameters={name: getattr(curve.config, name) for name in curve.given},
+        epsilon=summary.epsilon_by_accountant,
+        delta=summary.delta,
+        adjacency=summary.adjacency,
+        clipped_fraction=summary.clipped_fraction,
+        signal_to_noise=sum(ratios) / len(ratios) if ratios else None,
+        regret=summary.regret,
+    )
 
 
 def _check_folder(out: Path) -> None:

@@ -6,7 +6,6 @@ import json
 import math
 import platform
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy
@@ -14,8 +13,9 @@ from numpy.typing import NDArray
 
 from sottovoce import __version__
 from sottovoce.experiments.config import RunConfig
+from sottovoce.experiments.results import Summary, Trace
 from sottovoce.experiments.store import RunResult, Store
-from sottovoce.experiments.tasks import Task, Watcher, run_study, run_tasks
+from sottovoce.experiments.tasks import RunWatcher, Task, run_study, run_tasks
 from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.files import write_text
@@ -29,14 +29,14 @@ def planned_events(study: FederatedStudy) -> list[Event]:
     return [planned_event(study, "plan")] * study.method.releases.count(study.rounds)
 
 
-def run_one(config: RunConfig, run: int, watcher: Watcher | None = None) -> RunResult:
+def run_one(config: RunConfig, run: int, watcher: RunWatcher | None = None) -> RunResult:
     """One run of a config, by its number."""
     problem = problem_named(config.problem)
     return run_study(config.study(), problem, config.seed, run, watcher, config.device)
 
 
 def run_all(
-    config: RunConfig, folder: Path | None = None, watcher: Watcher | None = None, jobs: int = 1
+    config: RunConfig, folder: Path | None = None, watcher: RunWatcher | None = None, jobs: int = 1
 ) -> list[RunResult]:
     """All runs of a config; with a folder, those it already holds are read from it.
 
@@ -61,7 +61,7 @@ def run_all(
     return [store.read(run) for run in range(config.runs)]
 
 
-def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
+def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
     """What the runs show: all parameters, regret, ε, and how the releases went."""
     study, delta = config.study(), config.resolved_delta()
     by_accountant = every_epsilon(planned_events(study), delta)
@@ -69,38 +69,38 @@ def summarise(config: RunConfig, results: list[RunResult]) -> dict[str, Any]:
     means = np.asarray([result.regret.mean(axis=0) for result in results])
     clipped = np.asarray([result.clipped for result in results])
     signal = np.asarray([result.signal_to_noise for result in results])
-    return {
-        "problem": config.problem,
-        "method": config.method,
-        "agents": study.agents,
-        "rounds": study.rounds,
-        "runs": len(results),
-        "epsilon": _finite(by_accountant[accountant]),
-        "epsilon_by_accountant": {name: _finite(e) for name, e in by_accountant.items()},
-        "delta": delta,
-        "accountant": accountant,
-        "adjacency": adjacency(planned_events(study)),
-        "regret": {
-            "t": list(range(study.rounds + 1)),
-            "mean": means.mean(axis=0).tolist(),
-            "stderr": _standard_error(means).tolist(),
-        },
-        "clipped_fraction": float(clipped.mean()) if clipped.size else None,
-        "signal_to_noise": [_finite(s) for s in signal.mean(axis=0)] if signal.size else [],
-        "failed_trials": int(sum(np.isnan(result.observed).sum() for result in results)),
-        "seconds": float(sum(result.seconds for result in results)),
-        "study": study.to_dict(),
-        "config": plain(config.to_dict()),
-        "versions": versions(),
-    }
+    return Summary(
+        problem=config.problem,
+        method=config.method,
+        agents=study.agents,
+        rounds=study.rounds,
+        runs=len(results),
+        epsilon=_finite(by_accountant[accountant]),
+        epsilon_by_accountant={name: _finite(e) for name, e in by_accountant.items()},
+        delta=delta,
+        accountant=accountant,
+        adjacency=adjacency(planned_events(study)),
+        regret=Trace(
+            tuple(range(study.rounds + 1)),
+            tuple(means.mean(axis=0).tolist()),
+            tuple(_standard_error(means).tolist()),
+        ),
+        clipped_fraction=float(clipped.mean()) if clipped.size else None,
+        signal_to_noise=tuple(map(_finite, signal.mean(axis=0))) if signal.size else (),
+        failed_trials=int(sum(np.isnan(result.observed).sum() for result in results)),
+        seconds=float(sum(result.seconds for result in results)),
+        study=study.to_dict(),
+        config=plain(config.to_dict()),
+        versions=versions(),
+    )
 
 
 def run_and_save(
-    config: RunConfig, folder: Path, watcher: Watcher | None = None, jobs: int = 1
-) -> dict[str, Any]:
+    config: RunConfig, folder: Path, watcher: RunWatcher | None = None, jobs: int = 1
+) -> Summary:
     """Run, save, and return the summary, which also goes to `summary.json`."""
     summary = summarise(config, run_all(config, folder, watcher, jobs))
-    text = json.dumps(summary, indent=2, allow_nan=False)
+    text = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
     write_text(folder / "summary.json", text)
     return summary
 

@@ -20,7 +20,7 @@ from sottovoce.privacy.events import Event
 from sottovoce.problems import Problem
 from sottovoce.simulation import Draws, Outcome, simulate
 
-Watcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
+RunWatcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -30,7 +30,7 @@ def run_study(
     problem: Problem,
     seed: int,
     run: int,
-    watcher: Watcher | None = None,
+    watcher: RunWatcher | None = None,
     device: str | None = None,
 ) -> RunResult:
     """One run of a study, by its number; a device makes its own draws."""

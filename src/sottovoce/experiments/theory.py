@@ -12,14 +12,14 @@ Symbols as in the paper; N agents, T rounds, c share of vectors clipped.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from sottovoce.errors import check
 from sottovoce.experiments.figure import FACTORS, Claim, Figure
+from sottovoce.experiments.results import ClaimResult, CurveResult, FigureResult, Summary, Trace
 from sottovoce.experiments.store import RunResult
-from sottovoce.experiments.verdicts import Finding, judge, measured
+from sottovoce.experiments.verdicts import interval_of, judge, measured
 from sottovoce.federation.schedule import information_gain
 from sottovoce.federation.study import FederatedStudy
 
@@ -60,26 +60,23 @@ def bound(study: FederatedStudy, clipped: float) -> Terms:
     return Terms(others, noise, clipping)
 
 
-def bound_content(
-    content: dict[str, Any], figure: Figure, summaries: Mapping[str, dict[str, Any]]
-) -> dict[str, Any]:
+def bound_result(
+    frame: FigureResult, figure: Figure, summaries: Mapping[str, Summary]
+) -> FigureResult:
     """The figure of the bound: what privacy adds, relative to the common setting."""
     added = {}
     for curve in figure.curves:
-        clipped = summaries[curve.label]["clipped_fraction"]
+        clipped = summaries[curve.label].clipped_fraction or 0.0
         added[curve.label] = bound(curve.config.study(), clipped).added
-    lines = {
-        entry.symbol: [added[entry.label(f)] / added["base"] for f in FACTORS]
-        for entry in figure.vary
-    }
-    findings = []
+    curves, claims = [], []
     for entry in figure.vary:
-        low, _, high = lines[entry.symbol]
-        word = "grows" if entry.direction == "up" else "falls"
+        ratios = [added[entry.label(f)] / added["base"] for f in FACTORS]
+        curves.append(_curve(entry.symbol, ratios, [0.0] * 3))
+        low, _, high = ratios
         right = high > low if entry.direction == "up" else high < low
-        findings.append(
-            Finding(
-                f"the bound {word} with {entry.symbol}",
+        claims.append(
+            ClaimResult(
+                f"the bound {entry.verb} with {entry.symbol}",
                 entry.paper,
                 high / low,
                 0.0,
@@ -87,51 +84,50 @@ def bound_content(
                 "holds" if right else "does not hold",
             )
         )
-    return {
-        **content,
-        "name": f"{figure.name}-bound",
-        "seconds": 0.0,  # the runs are counted with what was measured
-        "y_label": "what privacy adds to the bound, relative",
-        "curves": [_line(symbol, values, [0.0] * 3) for symbol, values in lines.items()],
-        "claims": [asdict(finding) for finding in findings],
-    }
+    return replace(
+        frame,
+        name=f"{figure.name}-bound",
+        seconds=0.0,  # the runs are counted with what was measured
+        y_label="what privacy adds to the bound, relative",
+        curves=tuple(curves),
+        claims=tuple(claims),
+    )
 
 
-def measured_content(
-    content: dict[str, Any], figure: Figure, results: Mapping[str, list[RunResult]]
-) -> dict[str, Any]:
+def measured_result(
+    frame: FigureResult, figure: Figure, results: Mapping[str, list[RunResult]]
+) -> FigureResult:
     """The figure of what was measured: mean regret, relative to the common setting."""
     base = measured(results["base"], "mean")
-    curves, findings = [], []
+    curves, claims = [], []
     for entry in figure.vary:
         ratios = [measured(results[entry.label(f)], "mean") / base.mean() for f in FACTORS]
-        errors = [float(r.std(ddof=1)) / math.sqrt(len(r)) if len(r) > 1 else 0.0 for r in ratios]
-        curves.append(_line(entry.symbol, [float(r.mean()) for r in ratios], errors))
+        means, errors, _ = zip(*map(interval_of, ratios), strict=True)
+        curves.append(_curve(entry.symbol, means, errors))
         low, high = entry.label(FACTORS[0]), entry.label(FACTORS[2])
         better, worse = (low, high) if entry.direction == "up" else (high, low)
-        word = "grows" if entry.direction == "up" else "falls"
-        claim = Claim(f"regret {word} with {entry.symbol}", entry.paper, better, than=worse)
-        findings.append(judge(claim, results, {}))
-    return {
-        **content,
-        "name": f"{figure.name}-measured",
-        "title": "The theorem's constants: measured regret",
-        "y_label": "mean simple regret, relative",
-        "curves": curves,
-        "claims": [asdict(finding) for finding in findings],
-    }
+        claim = Claim(f"regret {entry.verb} with {entry.symbol}", entry.paper, better, than=worse)
+        claims.append(judge(claim, results, {}))
+    return replace(
+        frame,
+        name=f"{figure.name}-measured",
+        title="The theorem's constants: measured regret",
+        y_label="mean simple regret, relative",
+        curves=tuple(curves),
+        claims=tuple(claims),
+    )
 
 
-def _line(label: str, values: list[float], errors: list[float]) -> dict[str, Any]:
-    return {
-        "label": label,
-        "role": "method",
-        "method": "dp-fts-de",
-        "parameters": {},
-        "epsilon": None,
-        "delta": None,
-        "adjacency": None,
-        "clipped_fraction": None,
-        "signal_to_noise": None,
-        "regret": {"t": list(FACTORS), "mean": values, "stderr": errors},
-    }
+def _curve(label: str, means: Sequence[float], errors: Sequence[float]) -> CurveResult:
+    return CurveResult(
+        label=label,
+        role="method",
+        method="dp-fts-de",
+        parameters={},
+        epsilon=None,
+        delta=None,
+        adjacency=None,
+        clipped_fraction=None,
+        signal_to_noise=None,
+        regret=Trace(FACTORS, tuple(means), tuple(errors)),
+    )

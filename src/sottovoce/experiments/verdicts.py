@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +16,11 @@ from scipy.stats import t as student
 
 from sottovoce.errors import InvalidInput
 from sottovoce.experiments.figure import Claim
+from sottovoce.experiments.results import ClaimResult, Summary, Verdict
 from sottovoce.experiments.store import RunResult
-
-Verdict = Literal["holds", "does not hold", "within noise"]
 
 LEVEL = 0.95
 FIRST = 5  # queries that count as the beginning
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A claim, what was measured, and what follows."""
-
-    claim: str
-    paper: str
-    measured: float  # the mean difference in regret, or the quantity
-    stderr: float
-    text: str
-    verdict: Verdict
-    interval: list[float] | None = None  # of the mean difference, at 95 %
 
 
 def measured(results: list[RunResult], measure: str | int) -> NDArray[np.float64]:
@@ -51,21 +35,21 @@ def measured(results: list[RunResult], measure: str | int) -> NDArray[np.float64
 
 
 def judge(
-    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, dict[str, Any]]
-) -> Finding:
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+) -> ClaimResult:
     """Bear the claim out, refute it, or say that the runs cannot tell."""
     if claim.quantity is not None:
         return _judge_quantity(claim, results, summaries)
     one, other = str(claim.better or claim.comparable), str(claim.than)
     ours, theirs = (measured(results[label], claim.measure) for label in (one, other))
     difference = claim.factor * theirs - ours
-    mean, error, reach = _interval(difference)
+    mean, error, reach = interval_of(difference)
     verdict = (
         _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)
     )
     text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
-    interval = [mean - reach, mean + reach] if math.isfinite(reach) else None
-    return Finding(claim.claim, claim.paper, mean, error, text, verdict, interval)
+    interval = (mean - reach, mean + reach) if math.isfinite(reach) else None
+    return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval)
 
 
 def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Claim:
@@ -74,7 +58,7 @@ def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Clai
     return Claim(words, paper, better=one, than=other, measure=measure)
 
 
-def _interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+def interval_of(values: NDArray[np.float64]) -> tuple[float, float, float]:
     """Mean, standard error, and half the width of the interval; infinite for a single run."""
     count = len(values)
     mean = float(values.mean())
@@ -97,25 +81,23 @@ def _equal(mean: float, reach: float, margin: float) -> Verdict:
 
 
 def _judge_quantity(
-    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, dict[str, Any]]
-) -> Finding:
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+) -> ClaimResult:
     label, quantity = str(claim.of), str(claim.quantity)
     error = 0.0
     if quantity == "clipped_fraction":
         per_run = np.asarray([result.clipped.mean() for result in results[label]])
-        value, error, _ = _interval(per_run)
+        value, error, _ = interval_of(per_run)
         # a rare draw of features has most vectors clipped, so the median tells more
         text = f"{value:.2%} ± {error:.2%}, median over runs {np.median(per_run):.2%}"
     elif quantity == "final":
-        value, error, _ = _interval(measured(results[label], "final"))
+        value, error, _ = interval_of(measured(results[label], "final"))
         text = f"{value:.4f} ± {error:.4f}"
     else:
-        by_accountant = summaries[label]["epsilon_by_accountant"]
-        if by_accountant.get(quantity) is None:
+        spent = summaries[label].epsilon_by_accountant.get(quantity)
+        if spent is None:
             raise InvalidInput(f"claim {claim.claim!r}: {label!r} has no {quantity!r}")
-        value = float(by_accountant[quantity])
-        text = f"{value:.2f}"
+        value, text = spent, f"{spent:.2f}"
     near = abs(value - claim.value) <= claim.tolerance
-    return Finding(
-        claim.claim, claim.paper, value, error, text, "holds" if near else "does not hold"
-    )
+    verdict: Verdict = "holds" if near else "does not hold"
+    return ClaimResult(claim.claim, claim.paper, value, error, text, verdict)

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from sottovoce.device import Device
 from sottovoce.errors import MissingExtra
-from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.cnn import CLASSES, TOGETHER, Images, train_and_score
 from sottovoce.problems.datasets import DIGITS, Found, find
 from sottovoce.problems.real import RealProblem
@@ -26,11 +25,11 @@ from sottovoce.problems.training import (
     Halves,
     check_trials,
     fingerprint,
+    read_arrays,
     require,
     settings_at,
     stratified_halves,
 )
-from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 WRITERS = 50
@@ -68,12 +67,8 @@ class Digits(RealProblem):
     """A convolutional network's learning rate, its decay, and penalty, for 50 writers."""
 
     kind: ClassVar[str] = "digits"
-
-    @property
-    def setting(self) -> Setting:
-        """Kernels are fitted every five points, to values as they come."""
-        belief = Surrogate(kernel=None, refit=5, standardise=False)
-        return Setting(SPACE, belief, WRITERS, measure="validation error", real_world=True)
+    space: ClassVar[Space] = SPACE
+    agents: ClassVar[int] = WRITERS
 
     def trainer(self, place: Device) -> DigitsTrainer:
         """Trains on that device."""
@@ -93,14 +88,8 @@ def read_images(found: Found) -> Images:
 
 
 def _read_npz(found: Found) -> tuple[Halves, ...]:
-    (file,) = found.layout.files
     names = ("X", "y", "writer")
-    content: dict[str, NDArray[Any]] = {}
-    try:
-        with np.load(found.path(file), allow_pickle=False) as archive:
-            content = {name: archive[name] for name in names}
-    except Exception as error:  # zip, header and pickle errors are of many kinds
-        require(False, found, f"arrays {', '.join(names)} must be there and readable: {error}")
+    content = read_arrays(found, names)
     shapes = {name: array.shape for name, array in content.items()}
     rows = len(content["X"]) if content["X"].ndim else 0
     fits = shapes == {"X": (rows, 28, 28), "y": (rows,), "writer": (rows,)}

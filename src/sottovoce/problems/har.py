@@ -31,12 +31,10 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
 from sottovoce.device import Device
-from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.datasets import HAR, find
 from sottovoce.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import Halves, check_trials, fingerprint, settings_at
-from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Integer, Space
 
 SPACE = Space(
@@ -106,13 +104,9 @@ class Har(RealProblem):
     """
 
     kind: ClassVar[str] = "har"
+    space: ClassVar[Space] = SPACE
+    agents: ClassVar[int] = SUBJECTS
     split: Split = "random"
-
-    @property
-    def setting(self) -> Setting:
-        """Kernels are fitted every five points, to values as they come."""
-        belief = Surrogate(kernel=None, refit=5, standardise=False)
-        return Setting(SPACE, belief, SUBJECTS, measure="validation error", real_world=True)
 
     def trainer(self, place: Device) -> HarTrainer:
         """Trains on that device."""

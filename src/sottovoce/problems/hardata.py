@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
 from sottovoce.problems.datasets import Found
-from sottovoce.problems.training import Halves, require, stratified_halves
+from sottovoce.problems.training import Halves, read_arrays, require, stratified_halves
 
 SUBJECTS = 30
 FEATURES = 561
@@ -117,14 +117,8 @@ def _nearest_to_half(runs: list[int], sizes: list[int]) -> list[int]:
 
 
 def _read_npz(found: Found) -> Windows:
-    (file,) = found.layout.files
     names = ("X", "y", "subject", "run")
-    content: dict[str, NDArray[Any]] = {}
-    try:
-        with np.load(found.path(file), allow_pickle=False) as archive:
-            content = {name: archive[name] for name in names}
-    except Exception as error:  # zip, header and pickle errors are of many kinds
-        require(False, found, f"arrays {', '.join(names)} must be there and readable: {error}")
+    content = read_arrays(found, names)
     rows = len(content["y"]) if content["y"].ndim == 1 else 0
     shapes = {name: array.shape for name, array in content.items()}
     fits = shapes["X"] == (rows, FEATURES) and all(shapes[n] == (rows,) for n in names[1:])

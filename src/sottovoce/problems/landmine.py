@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from sottovoce.device import Device
 from sottovoce.errors import MissingExtra
-from sottovoce.federation.surrogate import Surrogate
 from sottovoce.problems.datasets import LANDMINE, Found, find
 from sottovoce.problems.real import RealProblem
 from sottovoce.problems.training import (
@@ -27,7 +26,6 @@ from sottovoce.problems.training import (
     settings_at,
     stratified_halves,
 )
-from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 FIELDS = 29
@@ -66,12 +64,9 @@ class Landmine(RealProblem):
     """An SVM's penalty and kernel parameter, for each of 29 landmine fields."""
 
     kind: ClassVar[str] = "landmine"
-
-    @property
-    def setting(self) -> Setting:
-        """Kernels are fitted every five points, to values as they come."""
-        belief = Surrogate(kernel=None, refit=5, standardise=False)
-        return Setting(SPACE, belief, FIELDS, measure="1 − AUC", real_world=True)
+    space: ClassVar[Space] = SPACE
+    agents: ClassVar[int] = FIELDS
+    measure: ClassVar[str] = "1 − AUC"
 
     def trainer(self, place: Device) -> LandmineTrainer:
         """SVMs are trained on the processor, wherever else arrays live."""

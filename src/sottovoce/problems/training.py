@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,17 @@ def fingerprint(name: str, procedure: int, found: Found) -> str:
     """
     text = f"{name} {procedure} {found.layout.kind} {found.checksum}"
     return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def read_arrays(found: Found, names: Sequence[str]) -> dict[str, NDArray[Any]]:
+    """The arrays of these names in the one file of the data, an archive of NumPy's."""
+    (file,) = found.layout.files
+    try:
+        with np.load(found.path(file), allow_pickle=False) as archive:
+            return {name: archive[name] for name in names}
+    except Exception as error:  # zip, header and pickle errors are of many kinds
+        require(False, found, f"arrays {', '.join(names)} must be there and readable: {error}")
+        raise
 
 
 def require(condition: bool, found: Found, problem: str) -> None:

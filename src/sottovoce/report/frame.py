@@ -4,53 +4,46 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from sottovoce.report.scale import Axis
+from sottovoce.report.plot import Plot
 
 _GREY = "#555555"
 _MANY = 4  # so many rows of a legend have room among the lines
 
 
-@dataclass(frozen=True)
-class Words:
-    """What is written around a figure."""
-
-    title: str
-    note: str
-    x_label: str
-    y_label: str
-
-
-def empty_figure(labels: Sequence[str]) -> tuple[Any, Any]:
-    """A figure and its axes, with room for a legend of these labels."""
+def empty_figure(plot: Plot) -> tuple[Any, Any]:
+    """A figure and its axes, with room for the legend."""
     from matplotlib.figure import Figure
 
-    rows = _rows(labels)
+    rows = _rows(plot)
     beneath = rows > _MANY
     figure = Figure(figsize=(7.0, 4.4 + beneath * 0.11 * rows), dpi=150, layout="constrained")
     return figure, figure.subplots()
 
 
-def write_words(axes: Any, words: Words, x: Axis, y: Axis) -> None:
-    """Title, labels and reach of the axes; nothing in them is read as mathematics."""
-    axes.set_xlim(x.low, x.high)
-    axes.set_ylim(y.low, y.high)
-    axes.set_xlabel(textwrap.fill(words.x_label, 80), parse_math=False)
-    axes.set_ylabel(textwrap.fill(words.y_label, 50), parse_math=False)
-    heading = axes.set_title(textwrap.fill(words.title, 75), loc="left", fontsize=11)
+def write_words(axes: Any, plot: Plot, handles: Sequence[Any]) -> None:
+    """Title, axes and legend; nothing in them is read as mathematics.
+
+    handles: what was drawn for each row of the legend.
+    """
+    axes.set_xlim(plot.x.low, plot.x.high)
+    axes.set_ylim(plot.y.low, plot.y.high)
+    axes.set_xlabel(textwrap.fill(plot.x_label, 80), parse_math=False)
+    axes.set_ylabel(textwrap.fill(plot.y_label, 50), parse_math=False)
+    heading = axes.set_title(textwrap.fill(plot.title, 75), loc="left", fontsize=11)
     heading.set_parse_math(False)
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.spines[["top", "right"]].set_visible(False)
+    _write_legend(axes, plot, handles)
 
 
-def write_legend(axes: Any, handles: Sequence[Any], labels: Sequence[str], note: str) -> None:
+def _write_legend(axes: Any, plot: Plot, handles: Sequence[Any]) -> None:
     """Few curves have their legend among them; many beneath, with the note as its title."""
-    labels, note = [_wrapped(label) for label in labels], textwrap.fill(note, 120)
+    labels, note = [_wrapped(key.label) for key in plot.legend], textwrap.fill(plot.note, 120)
     looks: dict[str, Any] = {"frameon": False, "handlelength": 3.4, "fontsize": 9.5}
     owner = axes
-    if _rows(labels) > _MANY:
+    if _rows(plot) > _MANY:
         looks |= {"loc": "outside lower center", "ncols": 2, "fontsize": 8.5, "title": note}
         looks |= {"title_fontsize": 7.5, "alignment": "left"}
         owner = axes.figure
@@ -69,5 +62,5 @@ def _wrapped(label: str) -> str:
     return textwrap.fill(label, 44)
 
 
-def _rows(labels: Sequence[str]) -> int:
-    return sum(_wrapped(label).count("\n") + 1 for label in labels)
+def _rows(plot: Plot) -> int:
+    return sum(_wrapped(key.label).count("\n") + 1 for key in plot.legend)

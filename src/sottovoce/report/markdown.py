@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from sottovoce.errors import StorageError
+from sottovoce.experiments.results import ClaimResult, CurveResult, FigureResult
 from sottovoce.files import write_text
 from sottovoce.report.files import read_figures
-from sottovoce.report.text import counted, epsilon, full_label
+from sottovoce.report.text import counted, epsilon
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
 END = "<!-- end of verdicts -->"
@@ -32,51 +32,47 @@ def update_markdown(folder: Path, document: Path) -> Path:
     return document
 
 
-def _lines(figures: list[dict[str, Any]]) -> list[str]:
+def _lines(figures: list[FigureResult]) -> list[str]:
     lines = []
     for figure in figures:
+        objective = f" ({figure.objective})" if figure.objective else ""
         lines += [
-            f"### {figure['title']}" + (f" ({figure['paper']})" if figure["paper"] else ""),
+            f"### {figure.heading}",
             "",
-            f"{figure['about']} Problem `{figure['problem']}`{_objective(figure)}, "
-            f"{counted(figure['runs'], 'run', 'runs')}: `{figure['command']}`.",
+            f"{figure.about} Problem `{figure.problem}`{objective}, "
+            f"{counted(figure.runs, 'run', 'runs')}: `{figure.command}`.",
             "",
-            *([] if figure["kind"] == "terms" else [*_curves(figure["curves"]), ""]),
+            *([] if figure.kind == "terms" else [*_curves(figure.curves), ""]),
             "| claim | paper | measured | estimate ± standard error | 95 % interval | verdict |",
             "|---|---|---|---|---|---|",
-            *(_row(claim) for claim in figure["claims"]),
+            *(_row(claim) for claim in figure.claims),
             "",
         ]
     return lines
 
 
-def _curves(curves: list[dict[str, Any]]) -> list[str]:
+def _curves(curves: Sequence[CurveResult]) -> list[str]:
     """Each curve's privacy, and its regret at a few moments and on the whole."""
-    last = min(len(curve["regret"]["mean"]) for curve in curves) - 1
+    last = min(len(curve.regret.mean) for curve in curves) - 1
     moments = [*(t for t in MOMENTS if t < last), last]
     head = ["curve", "ε moments", "ε pld", *(f"t = {t}" for t in moments), f"mean, t = 1..{last}"]
     rows = []
     for curve in curves:
-        regret, spent = curve["regret"]["mean"], curve["epsilon"] or {}
+        regret, spent = curve.regret.mean, curve.epsilon or {}
         budget = [
             epsilon(spent[name]) if spent.get(name, 0) != 0 else "–" for name in ("moments", "pld")
         ]
         told = [regret[t] for t in moments] + [sum(regret[1 : last + 1]) / last]
-        rows.append([full_label(curve), *budget, *(f"{value:.4f}" for value in told)])
+        rows.append([curve.full_label, *budget, *(f"{value:.4f}" for value in told)])
     return [_cells(head), "|" + "---|" * len(head), *map(_cells, rows)]
 
 
-def _objective(figure: dict[str, Any]) -> str:
-    return f" ({figure['objective']})" if figure["objective"] else ""
-
-
-def _row(claim: dict[str, Any]) -> str:
-    error = f" ± {claim['stderr']:.4f}" if claim["stderr"] else ""
-    estimate = f"{claim['measured']:.4f}{error}"
-    ends = claim.get("interval")
-    between = "[{:.4f}, {:.4f}]".format(*ends) if ends else "–"
-    told = (claim["claim"], claim["paper"], claim["text"])
-    return _cells((*told, estimate, between, f"**{claim['verdict']}**"))
+def _row(claim: ClaimResult) -> str:
+    error = f" ± {claim.stderr:.4f}" if claim.stderr else ""
+    estimate = f"{claim.measured:.4f}{error}"
+    between = "[{:.4f}, {:.4f}]".format(*claim.interval) if claim.interval else "–"
+    told = (claim.claim, claim.paper, claim.text)
+    return _cells((*told, estimate, between, f"**{claim.verdict}**"))
 
 
 def _cells(cells: Iterable[object]) -> str:

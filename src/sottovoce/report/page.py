@@ -7,13 +7,16 @@ import hashlib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
+from sottovoce import __version__
+from sottovoce.experiments.results import FigureResult, Verdict
 from sottovoce.files import write_whole
 from sottovoce.report.chart import chart
-from sottovoce.report.files import VERDICTS, read_figures
-from sottovoce.report.pointchart import point_chart, point_legend
-from sottovoce.report.styles import colours_as_css, styles_for
+from sottovoce.report.files import read_figures
+from sottovoce.report.plot import Plot, plot_of
+from sottovoce.report.pointchart import point_chart
+from sottovoce.report.styles import colours_as_css
 from sottovoce.report.svg import swatch
 from sottovoce.report.tables import (
     CLASSES,
@@ -23,7 +26,7 @@ from sottovoce.report.tables import (
     numbers_table,
     settings_list,
 )
-from sottovoce.report.text import counted, duration, escaped, last_value, measure_of, number
+from sottovoce.report.text import counted, duration, escaped, number
 
 _TITLE = "Sottovoce: the paper’s figures, run again"
 _LEAD = (
@@ -57,7 +60,7 @@ def write_report(folder: Path) -> Path:
     return path
 
 
-def make_page(figures: Sequence[dict[str, Any]]) -> str:
+def make_page(figures: Sequence[FigureResult]) -> str:
     """The whole page, from the content of figure files; equal files give equal pages."""
     style = colours_as_css() + _text_of("page.css")
     script = _text_of("page.js")
@@ -74,7 +77,7 @@ def make_page(figures: Sequence[dict[str, Any]]) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="generator" content="sottovoce {escaped(figures[0]["version"])}">
+<meta name="generator" content="sottovoce {__version__}">
 <link rel="icon" href="data:,">
 <title>{_TITLE}</title>
 <style>{style}</style>
@@ -106,22 +109,22 @@ def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def _head(figures: Sequence[dict[str, Any]]) -> str:
-    verdicts = [claim["verdict"] for figure in figures for claim in figure["claims"]]
+def _head(figures: Sequence[FigureResult]) -> str:
+    verdicts = [claim.verdict for figure in figures for claim in figure.claims]
     tally = "".join(
         f'<li class="{CLASSES[name]}"><b>{verdicts.count(name)}</b> '
         f'<span><span aria-hidden="true">{SIGNS[name]}</span> {_plural(name, verdicts)}</span></li>'
-        for name in VERDICTS
+        for name in get_args(Verdict)
     )
     versions: dict[str, set[str]] = {}
     for figure in figures:
-        for name, version in figure["versions"].items():
+        for name, version in figure.versions.items():
             versions.setdefault(name, set()).add(version)
     made_with = ", ".join(
         f"{escaped(name)} {escaped(' and '.join(sorted(found)))}"
         for name, found in sorted(versions.items(), key=lambda item: (item[0] != "sottovoce", item))
     )
-    total = duration(sum(figure["seconds"] for figure in figures))
+    total = duration(sum(figure.seconds for figure in figures))
     return f"""<header>
 <h1>{_TITLE}</h1>
 <p class="lead">{_LEAD}</p>
@@ -131,14 +134,14 @@ def _head(figures: Sequence[dict[str, Any]]) -> str:
 </header>"""
 
 
-def _plural(name: str, verdicts: list[str]) -> str:
+def _plural(name: str, verdicts: Sequence[str]) -> str:
     if verdicts.count(name) == 1:
         return name
     return {"holds": "hold", "does not hold": "do not hold"}.get(name, name)
 
 
-def _summary(figures: Sequence[dict[str, Any]]) -> str:
-    claims = any(figure["claims"] for figure in figures)
+def _summary(figures: Sequence[FigureResult]) -> str:
+    claims = any(figure.claims for figure in figures)
     table = claims_table(figures, "All claims", linked=True) if claims else "<p>None.</p>"
     return f"""<section id="claims">
 <h2>All claims</h2>
@@ -147,61 +150,58 @@ def _summary(figures: Sequence[dict[str, Any]]) -> str:
 </section>"""
 
 
-def _contents(figures: Sequence[dict[str, Any]]) -> str:
+def _contents(figures: Sequence[FigureResult]) -> str:
     """A link to every figure; many of them under the names of their groups."""
-    groups: dict[str, list[dict[str, Any]]] = {}
+    groups: dict[str, list[FigureResult]] = {}
     for figure in figures:
-        groups.setdefault(figure.get("group") or "", []).append(figure)
-    if len(figures) <= _MANY or set(groups) == {""}:
-        return f"""<section id="contents">
-<h2>Figures</h2>
-<ol class="contents">{_links(figures)}</ol>
-</section>"""
-    lists = "\n".join(
-        f'<h3>{escaped(name or "others")}</h3>\n<ul class="contents">{_links(found)}</ul>'
-        for name, found in sorted(groups.items(), key=lambda item: not item[0])
-    )
+        groups.setdefault(figure.group or "", []).append(figure)
+    lists = f'<ol class="contents">{_links(figures)}</ol>'
+    if len(figures) > _MANY and set(groups) != {""}:
+        lists = "\n".join(
+            f'<h3>{escaped(name or "others")}</h3>\n<ul class="contents">{_links(found)}</ul>'
+            for name, found in sorted(groups.items(), key=lambda item: not item[0])
+        )
     return f"""<section id="contents">
 <h2>Figures</h2>
 {lists}
 </section>"""
 
 
-def _links(figures: Sequence[dict[str, Any]]) -> str:
+def _links(figures: Sequence[FigureResult]) -> str:
     return "".join(
-        f'<li><a href="#{figure["name"]}">{escaped(figure["title"])}</a>{_place(figure)}</li>'
+        f'<li><a href="#{figure.name}">{escaped(figure.title)}</a>{_place(figure)}</li>'
         for figure in figures
     )
 
 
-def _place(figure: dict[str, Any]) -> str:
-    return f' <span class="place">{escaped(figure["paper"])}</span>' if figure["paper"] else ""
+def _place(figure: FigureResult) -> str:
+    return f' <span class="place">{escaped(figure.paper)}</span>' if figure.paper else ""
 
 
-def _section(figure: dict[str, Any]) -> str:
-    facts = [f"Problem: {escaped(figure['problem'])}"]
-    facts += [counted(figure["runs"], "run", "runs"), f"{duration(figure['seconds'])} of computing"]
+def _section(figure: FigureResult) -> str:
+    facts = [f"Problem: {escaped(figure.problem)}"]
+    facts += [counted(figure.runs, "run", "runs"), f"{duration(figure.seconds)} of computing"]
     verdicts = (
-        claims_table([figure], f"Claims of {escaped(figure['title'])}", linked=False)
-        if figure["claims"]
+        claims_table([figure], f"Claims of {escaped(figure.title)}", linked=False)
+        if figure.claims
         else "<p>No claim of the paper is checked here.</p>"
     )
-    private = any(curve["epsilon"] is not None for curve in figure["curves"])
-    shown = _points_and_legend if figure["kind"] == "tradeoff" else _chart_and_legend
-    return f"""<section class="figure" id="{figure["name"]}">
-<h2>{escaped(figure["title"])}{_place(figure)}</h2>
-<p>{escaped(figure["about"])}</p>
+    private = any(curve.epsilon is not None for curve in figure.curves)
+    plot = plot_of(figure)
+    return f"""<section class="figure" id="{figure.name}">
+<h2>{escaped(figure.title)}{_place(figure)}</h2>
+<p>{escaped(figure.about)}</p>
 <p class="facts">{", ".join(facts)}.</p>
-{shown(figure)}
+{_drawn(figure, plot)}
 <h3>Claims</h3>
 {verdicts}
 <h3>Curves{" and their privacy" if private else ""}</h3>
-{curves_table(figure)}
+{curves_table(figure, plot.curve_keys)}
 {f"<p>{_PRIVACY}</p>" if private else ""}
 <h3>Settings of all curves</h3>
-{settings_list(figure["settings"])}
+{settings_list(figure.settings)}
 <h3>Run it again</h3>
-<pre class="command" tabindex="0"><code>{escaped(figure["command"])}</code></pre>
+<pre class="command" tabindex="0"><code>{escaped(figure.command)}</code></pre>
 <details><summary>All numbers</summary>
 {numbers_table(figure)}
 </details>
@@ -209,45 +209,38 @@ def _section(figure: dict[str, Any]) -> str:
 </section>"""
 
 
-def _chart_and_legend(figure: dict[str, Any]) -> str:
-    curves = figure["curves"]
-    rows = []
-    for curve, style in zip(curves, styles_for([c["role"] for c in curves]), strict=True):
-        rows.append(
-            f'<li>{swatch(style)}<span class="label">{escaped(curve["label"])}</span>'
-            f'<span class="value">{last_value(curve["regret"])}</span></li>'
-        )
-    x_label, y_label = escaped(figure["x_label"]), escaped(figure["y_label"])
-    end = number(max(x for curve in curves for x in curve["regret"]["t"]), 6)
-    drawn = _plot(chart(figure), x_label, y_label)
-    on_log = chart(figure, log=True)
-    log = (
-        "<details><summary>The same on a logarithmic scale</summary>\n"
-        f"{_plot(on_log, x_label, y_label + ', logarithmic')}\n</details>"
-        if on_log
-        else ""
+def _drawn(figure: FigureResult, plot: Plot) -> str:
+    """The chart, what can be read off it, its legend; on a logarithmic scale too if that helps."""
+    rows = "".join(
+        f'<li>{swatch(key)}<span class="label">{escaped(key.label)}</span>'
+        f'<span class="value">{key.value}</span></li>'
+        for key in plot.legend
     )
+    x_label, y_label = escaped(plot.x_label), escaped(plot.y_label)
+    if plot.series:
+        svg, log = point_chart(plot), ""
+        last = f"the last {escaped(figure.quantity)} of a curve"
+        at = f"Each point is {last}; point at one to read it."
+    else:
+        svg, on_log = chart(plot), chart(plot, log=True)
+        end = number(max(x for line in plot.lines for x in line.trace.t), 6)
+        at = f'Values at x = <span class="x">{end}</span>'
+        log = (
+            "<details><summary>The same on a logarithmic scale</summary>\n"
+            f"{_plot(on_log, x_label, y_label + ', logarithmic')}\n</details>\n"
+            if on_log
+            else "\n"
+        )
     return f"""<figure>
-{drawn}
-<figcaption><p class="at">Values at x = <span class="x">{end}</span></p>
-<ul class="legend">{"".join(rows)}</ul>{_objective(figure)}</figcaption>
-{log}
-</figure>"""
+{_plot(svg, x_label, y_label)}
+<figcaption><p class="at">{at}</p>
+<ul class="legend">{rows}</ul>{_objective(figure)}</figcaption>
+{log}</figure>"""
 
 
-def _points_and_legend(figure: dict[str, Any]) -> str:
-    drawn = _plot(point_chart(figure), escaped(figure["x_label"]), escaped(figure["y_label"]))
-    measure = escaped(measure_of(figure))
-    return f"""<figure>
-{drawn}
-<figcaption><p class="at">Each point is the last {measure} of a curve; point at one to read it.</p>
-<ul class="legend">{point_legend(figure)}</ul>{_objective(figure)}</figcaption>
-</figure>"""
-
-
-def _objective(figure: dict[str, Any]) -> str:
+def _objective(figure: FigureResult) -> str:
     """How the values came about: trained models, or a table of them."""
-    words = figure["objective"]
+    words = figure.objective
     return f'\n<p class="facts source">Objective: {escaped(words)}.</p>' if words else ""
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sottovoce.report.frame import Words, empty_figure, write_legend, write_words
-from sottovoce.report.styles import COLOURS, PLD_DASHES
-from sottovoce.report.tradeoff import FILLED, HOLLOW, Level, Series, Tradeoff, tradeoff_of
+from sottovoce.report.frame import empty_figure, write_words
+from sottovoce.report.plot import Level, Plot, Series
+from sottovoce.report.styles import ANY, PLD_DASHES
 
 # A corner of one looks out from under another at the same point
 _MARKERS = {"circle": ("o", 6.5), "square": ("s", 7.2), "triangle": ("^", 8.5), "diamond": ("D", 7)}
@@ -15,23 +15,19 @@ _FILLED: dict[str, Any] = {"linewidth": 1.6, "markeredgecolor": "white", "marker
 _HOLLOW: dict[str, Any] = {"linestyle": (0, PLD_DASHES), "linewidth": 0.9, "mfc": "white"}
 
 
-def drawn_points(content: dict[str, Any], words: Words) -> Any:
-    """The figure, from the content of a file of this kind."""
-    picture = tradeoff_of(content)
-    labels = [*(series.name for series in picture.series), FILLED, HOLLOW]
-    labels += [level.label for level in picture.levels]
-    figure, axes = empty_figure(labels)
-    levels = [_draw_level(axes, level) for level in picture.levels]
-    first_on_top = [_draw_series(axes, series) for series in picture.series[::-1]]
-    write_words(axes, words, picture.x, picture.y)
-    write_legend(axes, [*first_on_top[::-1], *_keys(), *levels], labels, words.note)
-    _write_names(figure, axes, picture)
+def drawn_points(plot: Plot) -> Any:
+    """The figure of a plot that has points."""
+    figure, axes = empty_figure(plot)
+    levels = [_draw_level(axes, level) for level in plot.levels]
+    first_on_top = [_draw_series(axes, series) for series in plot.series[::-1]]
+    write_words(axes, plot, [*first_on_top[::-1], *_keys(), *levels])
+    _write_names(figure, axes, plot)
     return figure
 
 
 def _draw_series(axes: Any, series: Series) -> Any:
     """Both lines with their marks; returns the one by moments."""
-    colour, (marker, size) = series.style.colour, _MARKERS[series.shape]
+    colour, (marker, size) = series.key.style.colour, _MARKERS[series.shape]
     bars = [(p.pld, p) for p in series.points] + [(p.moments, p) for p in series.points]
     for at, point in bars:
         if at is not None and point.error:
@@ -45,7 +41,7 @@ def _draw_series(axes: Any, series: Series) -> Any:
 
 
 def _draw_level(axes: Any, level: Level) -> Any:
-    style = level.style
+    style = level.key.style
     ends = (level.value - level.error, level.value + level.error)
     axes.axhspan(*ends, color=style.colour, alpha=style.band, lw=0)
     dashes = (0, style.dashes) if style.dashes else "-"
@@ -56,11 +52,11 @@ def _keys() -> list[Any]:
     """For the legend: which mark is which accountant, in no series' colour."""
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"color": COLOURS["control"][0], "marker": "o", "ms": _MARK}
+    look: dict[str, Any] = {"color": ANY.colour, "marker": "o", "ms": _MARK}
     return [Line2D([], [], **look, **_FILLED), Line2D([], [], **look, **_HOLLOW)]
 
 
-def _write_names(figure: Any, axes: Any, picture: Tradeoff) -> None:
+def _write_names(figure: Any, axes: Any, plot: Plot) -> None:
     """Beside each point what it is, where there is room for it."""
     from matplotlib.patheffects import withStroke
 
@@ -69,11 +65,11 @@ def _write_names(figure: Any, axes: Any, picture: Tradeoff) -> None:
     inch = figure.dpi / 72
 
     def spot(right: float, up: float) -> tuple[float, float]:
-        return box.width * picture.x.place(right), box.height * (1 - picture.y.place(up))
+        return box.width * plot.x.place(right), box.height * (1 - plot.y.place(up))
 
     field = (2 * inch, 0.0, box.width + 4 * inch, box.height - inch)
     edge = [withStroke(linewidth=2.0, foreground="white")]
-    for name, (x, y) in picture.places(spot, _FONT * inch, _MARK / 2 * inch, field):
+    for name, (x, y) in plot.names(spot, _FONT * inch, _MARK / 2 * inch, field):
         text = axes.text(
             x / box.width, 1 - y / box.height, name, transform=axes.transAxes, fontsize=_FONT,
             ha="center", va="center", zorder=6, parse_math=False, path_effects=edge,

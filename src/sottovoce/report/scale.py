@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from sottovoce.experiments.results import Trace
 
 
 @dataclass(frozen=True)
@@ -27,48 +29,32 @@ class Axis:
         return _log_ticks(self) if self.log else _linear_ticks(self.low, self.high, about)
 
 
-def x_axis(curves: list[dict[str, Any]]) -> Axis:
+def x_axis(traces: Sequence[Trace]) -> Axis:
     """The axis that holds every x, no wider."""
-    values = [x for curve in curves for x in curve["t"]]
+    values = [x for trace in traces for x in trace.t]
     return _not_empty(min(values), max(values))
 
 
-def y_axis(curves: list[dict[str, Any]]) -> Axis:
+def y_axis(traces: Sequence[Trace]) -> Axis:
     """An axis for the lines and their bands: from 0 unless all stay far away from it."""
-    lows, highs = _reach(curves)
-    low, high = min(lows), max(highs)
+    bands = [trace.band for trace in traces]
+    low, high = min(min(lows) for lows, _ in bands), max(max(highs) for _, highs in bands)
     if 0 < low < 0.4 * high:
         low = 0.0
     room = 0.04 * (high - low)
-    bottom = min(c for curve in curves for c in curve["mean"])
+    bottom = min(value for trace in traces for value in trace.mean)
     if bottom >= 0 and low - room <= 0:  # a band may dip below 0, what it is a band of may not
         return _not_empty(0.0, high + room)
     return _not_empty(low - room, high + room)
 
 
-def log_axis(curves: list[dict[str, Any]]) -> Axis | None:
+def log_axis(traces: Sequence[Trace]) -> Axis | None:
     """A logarithmic axis for the lines; None where it would show nothing more."""
-    values = [value for curve in curves for value in curve["mean"]]
+    values = [value for trace in traces for value in trace.mean]
     low, high = min(values), max(values)
     if low <= 0 or high / low < 5:
         return None
     return Axis(low / 1.3, high * 1.1, log=True)
-
-
-def _reach(curves: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
-    lows, highs = [], []
-    for curve in curves:
-        low, high = band(curve)
-        lows += low
-        highs += high
-    return lows, highs
-
-
-def band(curve: dict[str, Any]) -> tuple[list[float], list[float]]:
-    """The lower and upper edge of a curve's band of one standard error."""
-    errors = curve["stderr"] or [0.0] * len(curve["mean"])
-    pairs = list(zip(curve["mean"], errors, strict=True))
-    return [m - e for m, e in pairs], [m + e for m, e in pairs]
 
 
 def _not_empty(low: float, high: float) -> Axis:

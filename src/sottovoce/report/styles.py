@@ -7,7 +7,7 @@ they stand out from the paper) and a dash pattern each. References and the contr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # (on light paper, on dark paper)
 COLOURS = {
@@ -58,6 +58,14 @@ class Style:
     def in_front(self) -> bool:
         """Methods are drawn over what they are compared with."""
         return self.name in _METHODS
+
+    @property
+    def by_pld(self) -> Style:
+        """The same for the line by that accountant."""
+        return replace(self, dashes=PLD_DASHES, width=self.width * 0.6)
+
+
+ANY = Style("control", (), 2.0, 0.0)  # for a row of a legend that speaks of every series
 
 
 def styles_for(roles: Sequence[str]) -> list[Style]:

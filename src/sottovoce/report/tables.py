@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sottovoce.report.pointchart import point_swatches
-from sottovoce.report.styles import styles_for
+from sottovoce.experiments.results import CurveResult, FigureResult, Trace
+from sottovoce.report.plot import Key
 from sottovoce.report.svg import swatch
 from sottovoce.report.text import (
     epsilon,
     escaped,
-    full_label,
     interval,
-    last_value,
-    measure_of,
     number,
     pairs,
     percent,
@@ -35,35 +32,35 @@ def verdict(name: str) -> str:
     return f'<span class="verdict {CLASSES[name]}">{sign} {name}</span>'
 
 
-def claims_table(figures: Sequence[dict[str, Any]], caption: str, *, linked: bool) -> str:
+def claims_table(figures: Sequence[FigureResult], caption: str, *, linked: bool) -> str:
     """Every claim of these figures; `linked` adds a column that leads to the figure."""
     heads = ["Claim", "Verdict", "Measured", "Estimate ± s.e.", "The paper says"]
-    between = any(claim.get("interval") for figure in figures for claim in figure["claims"])
+    between = any(claim.interval for figure in figures for claim in figure.claims)
     heads[4:4] = ["95 % interval"] * between
     rows = []
     for figure in figures:
-        link = f'<a href="#{figure["name"]}">{escaped(figure["paper"] or figure["title"])}</a>'
-        for claim in figure["claims"]:
+        link = f'<a href="#{figure.name}">{escaped(figure.paper or figure.title)}</a>'
+        for claim in figure.claims:
             cells = [
-                ("", escaped(claim["claim"])),
-                ("short", verdict(claim["verdict"])),
-                ("", escaped(claim.get("text", claim["measured"]))),
-                ("short", _estimate(claim)),
-                *[("short", interval(claim.get("interval")))] * between,
-                ("", escaped(claim["paper"])),
+                ("", escaped(claim.claim)),
+                ("short", verdict(claim.verdict)),
+                ("", escaped(claim.text)),
+                ("short", with_error(claim.measured, claim.stderr or None)),
+                *[("short", interval(claim.interval))] * between,
+                ("", escaped(claim.paper)),
             ]
             rows.append([*cells, ("", link)] if linked else cells)
     return _table(caption, [("", head) for head in heads + ["Figure"] * linked], rows, "stacks")
 
 
-def curves_table(figure: dict[str, Any]) -> str:
-    """Every curve with where it ends and what it costs in privacy."""
-    curves = figure["curves"]
-    named = {name for curve in curves for name in curve["epsilon"] or {}}
+def curves_table(figure: FigureResult, keys: Sequence[Key]) -> str:
+    """Every curve with where it ends and what it costs in privacy; its key stands before it."""
+    curves = figure.curves
+    named = {name for curve in curves for name in curve.epsilon or {}}
     accountants = [n for n in _ACCOUNTANTS if n in named] + sorted(named - set(_ACCOUNTANTS))
-    clipped = any(curve["clipped_fraction"] is not None for curve in curves)
-    signal = any(curve["signal_to_noise"] is not None for curve in curves)
-    heads = [("", "Curve"), ("num", f"Last {escaped(measure_of(figure))} ± s.e.")]
+    clipped = any(curve.clipped_fraction is not None for curve in curves)
+    signal = any(curve.signal_to_noise is not None for curve in curves)
+    heads = [("", "Curve"), ("num", f"Last {escaped(figure.quantity)} ± s.e.")]
     for name in accountants:
         note = _ACCOUNTANTS.get(name)
         small = f"<small>{note}</small>" if note else ""
@@ -71,31 +68,30 @@ def curves_table(figure: dict[str, Any]) -> str:
     heads += [("num", "δ"), ("", "Adjacency")] if accountants else []
     heads += [("num", "Vectors clipped")] * clipped + [("num", "Signal to noise")] * signal
     rows = []
-    for curve, drawn in zip(curves, _swatches(figure), strict=True):
-        row = [("", drawn + _curve_words(curve)), ("num", last_value(curve["regret"]))]
+    for curve, key in zip(curves, keys, strict=True):
+        row = [("", swatch(key) + _curve_words(curve)), ("num", with_error(*curve.regret.last))]
         row += _privacy_cells(curve, accountants)
-        share, ratio = curve["clipped_fraction"], curve["signal_to_noise"]
+        share, ratio = curve.clipped_fraction, curve.signal_to_noise
         row += [("num", "–" if share is None else percent(share))] * clipped
         row += [("num", "–" if ratio is None else number(ratio, 3))] * signal
         rows.append(row)
-    return _table(f"Curves of {escaped(figure['title'])}", heads, rows, "curves")
+    return _table(f"Curves of {escaped(figure.title)}", heads, rows, "curves")
 
 
-def numbers_table(figure: dict[str, Any]) -> str:
+def numbers_table(figure: FigureResult) -> str:
     """Every number of the curves, a row for each x; of a trade-off, for each t before its end."""
-    lines = [curve["regret"] for curve in figure["curves"]]
-    columns = [_values(line) for line in lines]
-    over = "t" if figure["kind"] == "tradeoff" else figure["x_label"]
+    columns = [_values(curve.regret) for curve in figure.curves]
+    over = "t" if figure.kind == "tradeoff" else figure.x_label
     heads = [("num", escaped(over))]
-    heads += [("num", escaped(full_label(curve))) for curve in figure["curves"]]
+    heads += [("num", escaped(curve.full_label)) for curve in figure.curves]
     marks = sorted({x for column in columns for x in column})
     rows = [[("num", number(x, 6)), *(("num", c.get(x, "–")) for c in columns)] for x in marks]
-    what = f"{measure_of(figure)}, mean ± standard error"
-    caption = escaped(f"All numbers of {figure['title']}: {what}")
+    what = f"{figure.quantity}, mean ± standard error"
+    caption = escaped(f"All numbers of {figure.title}: {what}")
     return _table(caption, heads, rows, "numbers", marks)
 
 
-def settings_list(settings: dict[str, Any]) -> str:
+def settings_list(settings: Mapping[str, Any]) -> str:
     """The parameters all curves share, name and value."""
     items = "".join(
         f"<div><dt>{escaped(name)}</dt><dd>{scalar(value)}</dd></div>"
@@ -106,43 +102,32 @@ def settings_list(settings: dict[str, Any]) -> str:
     )
 
 
-def _swatches(figure: dict[str, Any]) -> list[str]:
-    if figure["kind"] == "tradeoff":
-        return point_swatches(figure)
-    return [swatch(style) for style in styles_for([c["role"] for c in figure["curves"]])]
+def _curve_words(curve: CurveResult) -> str:
+    same = curve.method.lower() == curve.label.lower()
+    words = [] if same or not curve.method else [escaped(curve.method)]
+    words += [pairs(curve.parameters)] if curve.parameters else []
+    role = "" if curve.role == "method" else f' <span class="role">{curve.role}</span>'
+    return f"{escaped(curve.full_label)}{role}<small>{': '.join(words)}</small>"
 
 
-def _estimate(claim: dict[str, Any]) -> str:
-    """The number that was judged: a mean difference, or the quantity the claim is about."""
-    return with_error(claim["measured"], claim["stderr"] or None)
-
-
-def _curve_words(curve: dict[str, Any]) -> str:
-    same = curve["method"].lower() == curve["label"].lower()
-    words = [] if same or not curve["method"] else [escaped(curve["method"])]
-    words += [pairs(curve["parameters"])] if curve["parameters"] else []
-    role = "" if curve["role"] == "method" else f' <span class="role">{curve["role"]}</span>'
-    return f"{escaped(full_label(curve))}{role}<small>{': '.join(words)}</small>"
-
-
-def _privacy_cells(curve: dict[str, Any], accountants: Sequence[str]) -> list[tuple[str, str]]:
+def _privacy_cells(curve: CurveResult, accountants: Sequence[str]) -> list[tuple[str, str]]:
     if not accountants:
         return []
-    spent = curve["epsilon"]
-    if not any(value != 0 for value in (spent or {}).values()):
+    spent = curve.epsilon or {}
+    if not any(value != 0 for value in spent.values()):
         return [("num", "nothing sent"), *[("num", "–")] * len(accountants), ("", "–")]
     cells = [("num", epsilon(spent[n]) if n in spent else "–") for n in accountants]
     if all(value is None for value in spent.values()):
         cells[0] = ("num", "∞, not private")
-    delta, adjacency = curve["delta"], curve["adjacency"]
+    delta, adjacency = curve.delta, curve.adjacency
     cells.append(("num", "–" if delta is None else number(delta, 3)))
     cells.append(("", "–" if adjacency is None else escaped(adjacency)))
     return cells
 
 
-def _values(line: dict[str, Any]) -> dict[float, str]:
-    errors = line["stderr"] or [None] * len(line["t"])
-    rows = zip(line["t"], line["mean"], errors, strict=True)
+def _values(trace: Trace) -> dict[float, str]:
+    errors = trace.stderr or [None] * len(trace.t)
+    rows = zip(trace.t, trace.mean, errors, strict=True)
     return {x: with_error(mean, error) for x, mean, error in rows}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -50,22 +50,6 @@ def interval(ends: Sequence[float] | None) -> str:
     return f"[{low:.{places}f}, {high:.{places}f}]".replace("-", "−")
 
 
-def last_value(line: dict[str, Any]) -> str:
-    """Where a curve ends, with its standard error where it has one."""
-    return with_error(line["mean"][-1], line["stderr"][-1] if line["stderr"] else None)
-
-
-def full_label(curve: dict[str, Any]) -> str:
-    """A curve's name, which without its series would say only half; not escaped."""
-    series = curve.get("series")
-    return f"{curve['label']} ({series})" if series else str(curve["label"])
-
-
-def measure_of(figure: dict[str, Any]) -> str:
-    """What y is, in words; not escaped."""
-    return "value" if figure["kind"] == "terms" else str(figure.get("measure", "simple regret"))
-
-
 def epsilon(value: float | None) -> str:
     """ε to two decimals; None is infinite, which is no privacy."""
     return "∞" if value is None else f"{value:.2f}"
@@ -100,6 +84,6 @@ def scalar(value: Any) -> str:
     return number(value, 6) if isinstance(value, float) else escaped(value)
 
 
-def pairs(values: dict[str, Any]) -> str:
+def pairs(values: Mapping[str, Any]) -> str:
     """Parameters on one line, escaped: `regions = 2, clip = 11`."""
     return ", ".join(f"{escaped(k)}&nbsp;=&nbsp;{scalar(v)}" for k, v in values.items())
