@@ -182,7 +182,7 @@ def _curve_result(curve: Curve, summary: Summary) -> CurveResult:
         role=curve.role,
         series=curve.series,
         method=summary.method,
-        parameters={name: getattr(curve.config, name) for name in curve.given},
+        parameters={name: curve.config.to_dict()[name] for name in curve.given},
         epsilon=summary.epsilon_by_accountant,
         delta=summary.delta,
         adjacency=summary.adjacency,
