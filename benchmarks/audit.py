@@ -40,7 +40,7 @@ from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta
 from sottovoce.privacy.release import noise_scale, sample, sensitivity
-from sottovoce.problems.synthetic import SPACE
+from sottovoce.lab.problems.synthetic import SPACE
 
 # `sottovoce.privacy.release` as an attribute is the function of that name
 RELEASE = import_module("sottovoce.privacy.release")

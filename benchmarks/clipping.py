@@ -15,7 +15,7 @@ import numpy as np
 
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.problems.synthetic import SPACE, Shifted, Synthetic
+from sottovoce.lab.problems.synthetic import SPACE, Shifted, Synthetic
 from sottovoce.simulation import Draws, simulate
 
 

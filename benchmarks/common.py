@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sottovoce.problems import problem_named
+from sottovoce.lab.problems import problem_named
 
 POINTS = 3000
 ALONE = (10, 11, 20, 30)  # trials at random

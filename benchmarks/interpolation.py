@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import RBFInterpolator
 from scipy.spatial import Delaunay, cKDTree
 
-from sottovoce.problems.table import Table, known_tables, load_table
+from sottovoce.lab.problems.table import Table, known_tables, load_table
 
 Array = NDArray[np.float64]
 Guess = Callable[[Array, Array, Array], Array]  # known (k, D), scores (N, k), asked (s, D): (N, s)

@@ -39,7 +39,7 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp import posterior
 from sottovoce.gp.kernel import Kernel, lifted
-from sottovoce.problems.landmine import FIELDS, SPACE, Landmine
+from sottovoce.lab.problems.landmine import FIELDS, SPACE, Landmine
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space.regions import Regions

@@ -31,7 +31,7 @@ import torch
 
 from sottovoce.federation.methods import DP_FTS_DE
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.problems.synthetic import SPACE, Synthetic
+from sottovoce.lab.problems.synthetic import SPACE, Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 
 Figures = dict[str, Any]

@@ -36,7 +36,7 @@ from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import DP_FTS_DE
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.problems.synthetic import SPACE, Synthetic
+from sottovoce.lab.problems.synthetic import SPACE, Synthetic
 from sottovoce.simulation import Draws, simulate
 
 PROBLEM = Synthetic()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce import __version__
-from sottovoce.experiments.results import FigureResult
+from sottovoce.lab.experiments.results import FigureResult
 
 HOSTILE = "<script>alert(1)</script><img src=http://example.com/x onerror=alert(2)>\"'&$_{x"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sottovoce.federation.methods import METHODS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import PROBLEMS, Objectives, Problem, problem_named
+from sottovoce.lab.problems import PROBLEMS, Objectives, Problem, problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Listing
 from sottovoce.space import Space

@@ -17,11 +17,11 @@ import pytest
 
 from sottovoce import DP_FTS_DE, METHODS, Mechanism
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.experiments.figure import Figure, chosen_figures, figure_from
-from sottovoce.experiments.reproduce import missing_tasks, reproduce
-from sottovoce.experiments.results import FigureResult
-from sottovoce.experiments.tasks import run_tasks
-from sottovoce.report import draw_figure, write_report
+from sottovoce.lab.experiments.figure import Figure, chosen_figures, figure_from
+from sottovoce.lab.experiments.reproduce import missing_tasks, reproduce
+from sottovoce.lab.experiments.results import FigureResult
+from sottovoce.lab.experiments.tasks import run_tasks
+from sottovoce.lab.report import draw_figure, write_report
 
 TINY: dict[str, Any] = {
     "title": "Tiny",

@@ -21,8 +21,8 @@ from sottovoce.federation.server import Server, aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
-from sottovoce.problems import Problem, Setting
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.problems import Problem, Setting
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.simulation import engine as simulator
 from sottovoce.simulation.streams import draws_of_agent

@@ -20,8 +20,8 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import Problem, Setting
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.problems import Problem, Setting
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 

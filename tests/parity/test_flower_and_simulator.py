@@ -31,7 +31,7 @@ from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import Setting
+from sottovoce.lab.problems import Setting
 from sottovoce.simulation import Draws, simulate
 from sottovoce.space import Category, Float, Integer, Space
 

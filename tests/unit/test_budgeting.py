@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, UnsupportedEvent
-from sottovoce.experiments.budgeting import Plan, answer, costs_of_stricter_delta
+from sottovoce.lab.experiments.budgeting import Plan, answer, costs_of_stricter_delta
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.events import SubsampledGaussian
 

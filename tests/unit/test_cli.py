@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from sottovoce import __version__, cli
-from sottovoce.experiments.demo import demo_curves
-from sottovoce.experiments.figure import Curve
+from sottovoce.lab.experiments.demo import demo_curves
+from sottovoce.lab.experiments.figure import Curve
 
 
 @dataclass
@@ -387,7 +387,7 @@ def test_an_interrupted_run_says_that_it_can_be_resumed(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sottovoce.experiments.run_and_save", interrupted)
+    monkeypatch.setattr("sottovoce.lab.experiments.run_and_save", interrupted)
     answer = sottovoce("run", *options(method="ts", **SMALL, out="out"))
     assert answer.status == 130
     assert "finished runs are in out, the same command resumes" in " ".join(answer.err.split())
@@ -418,7 +418,7 @@ def test_the_demonstration_as_text_is_a_table_with_its_guarantee(
         whole = demo_curves(runs, seed)
         return [replace(c, config=replace(c.config, agents=4, features=8)) for c in whole]
 
-    monkeypatch.setattr("sottovoce.experiments.demo.demo_curves", few_agents)
+    monkeypatch.setattr("sottovoce.lab.experiments.demo.demo_curves", few_agents)
     answer = sottovoce("demo", "--runs", "2", "--seed", "3", "--out", "mine.svg")
     assert answer.status == 0
     text = " ".join(answer.out.split())
@@ -442,7 +442,7 @@ def test_a_figure_that_cannot_be_drawn_is_said_before_the_work(
     def worked(*_: object) -> None:
         pytest.fail("the work was done before the figure was found impossible")
 
-    monkeypatch.setattr("sottovoce.experiments.demo.run_curve", worked)
+    monkeypatch.setattr("sottovoce.lab.experiments.demo.run_curve", worked)
     answer = sottovoce("demo", "--runs", "1", "--out", out)
     assert answer.status == 2
     assert out in answer.err
@@ -533,7 +533,7 @@ def test_an_interrupted_reproduction_says_how_to_go_on(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sottovoce.experiments.tasks.run_study", interrupted)
+    monkeypatch.setattr("sottovoce.lab.experiments.tasks.run_study", interrupted)
     answer = sottovoce("reproduce", figure, *options(runs=1, jobs=1, out="r"))
     assert answer.status == 130
     assert "the same command resumes" in answer.err

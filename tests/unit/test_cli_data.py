@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from sottovoce import cli
-from sottovoce.problems import datasets
+from sottovoce.lab.problems import datasets
 
 
 @pytest.fixture(autouse=True)

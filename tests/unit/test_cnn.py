@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
-from sottovoce.problems import cnn
-from sottovoce.problems.cnn import Images, train_and_score
+from sottovoce.lab.problems import cnn
+from sottovoce.lab.problems.cnn import Images, train_and_score
 
 torch = pytest.importorskip("torch")
 HERE = device_named(None)

@@ -8,20 +8,20 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.experiments import (
+from sottovoce.lab.experiments import (
     RunConfig,
     config_from,
     config_from_toml,
     planned_events,
     with_objective,
 )
-from sottovoce.experiments.planning import planned
+from sottovoce.lab.experiments.planning import planned
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import problem_named
+from sottovoce.lab.problems import problem_named
 
 
 def test_the_defaults_are_the_papers_synthetic_experiment() -> None:

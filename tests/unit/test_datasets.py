@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.problems.datasets import (
+from sottovoce.lab.problems.datasets import (
     DIGITS,
     HAR,
     LANDMINE,

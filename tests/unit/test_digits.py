@@ -11,9 +11,9 @@ import pytest
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.problems import problem_named
-from sottovoce.problems.datasets import DIGITS, Found, find
-from sottovoce.problems.digits import SPACE, Digits, DigitsTrainer, read_images
+from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.datasets import DIGITS, Found, find
+from sottovoce.lab.problems.digits import SPACE, Digits, DigitsTrainer, read_images
 
 real_data = pytest.mark.skipif(
     not (Path(os.environ.get("SOTTOVOCE_DATA", "/nowhere")) / "digits").is_dir(),

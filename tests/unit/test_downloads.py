@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import StorageError
-from sottovoce.problems.datasets import Found, Layout, Source, find
-from sottovoce.problems.downloads import fetch
+from sottovoce.lab.problems.datasets import Found, Layout, Source, find
+from sottovoce.lab.problems.downloads import fetch
 
 BODY = bytes(range(256)) * 4000  # about 1 MB, more than one chunk
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.experiments.figure import (
+from sottovoce.lab.experiments.figure import (
     chosen_figures,
     figure_from,
     figure_from_toml,
@@ -68,7 +68,7 @@ def test_every_private_figure_carries_ts_and_the_noise_only_control() -> None:
             assert any(method.noise_only for method in methods), figure.name
 
 
-FILES = resources.files("sottovoce.experiments") / "figures"
+FILES = resources.files("sottovoce.lab.experiments") / "figures"
 BEYOND = sorted(f.name[:-5] for f in FILES.iterdir() if f.name.startswith("beyond-"))
 
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.problems import problem_named
-from sottovoce.problems.datasets import HAR, Found, find
-from sottovoce.problems.har import PASSES, SPACE, Har, HarTrainer, prepared
-from sottovoce.problems.hardata import halves_of, read_windows, run_halves
-from sottovoce.problems.training import Halves
+from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.datasets import HAR, Found, find
+from sottovoce.lab.problems.har import PASSES, SPACE, Har, HarTrainer, prepared
+from sottovoce.lab.problems.hardata import halves_of, read_windows, run_halves
+from sottovoce.lab.problems.training import Halves
 
 real_data = pytest.mark.skipif(
     not (Path(os.environ.get("SOTTOVOCE_DATA", "/nowhere")) / "har").is_dir(),

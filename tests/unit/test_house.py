@@ -104,7 +104,7 @@ class Refuse:
         if name.split(".")[0] in {*"opendp matplotlib torch flwr optuna sklearn ray".split()}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
-import sottovoce, sottovoce.cli, sottovoce.experiments, sottovoce.report, sottovoce.simulation
+import sottovoce, sottovoce.cli, sottovoce.lab.experiments, sottovoce.lab.report, sottovoce.simulation
 print(sottovoce.__version__)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -16,16 +16,16 @@ from sklearn.svm import SVC
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.problems import problem_named
-from sottovoce.problems.datasets import LANDMINE, Found
-from sottovoce.problems.landmine import (
+from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.datasets import LANDMINE, Found
+from sottovoce.lab.problems.landmine import (
     FIELDS,
     SPACE,
     Landmine,
     LandmineTrainer,
     read_fields,
 )
-from sottovoce.problems.training import stratified_halves
+from sottovoce.lab.problems.training import stratified_halves
 
 real_data = pytest.mark.skipif(
     not (Path(os.environ.get("SOTTOVOCE_DATA", "/nowhere")) / "landmine").is_dir(),

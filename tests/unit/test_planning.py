@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.experiments.planning import (
+from sottovoce.lab.experiments.planning import (
     LITTLE,
     MOST_FEATURES,
     forecast,

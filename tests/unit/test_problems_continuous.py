@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.kernel import Kernel, covariance
-from sottovoce.problems.continuous import APART, FREQUENCIES, Continuous, GaussianProcess
-from sottovoce.problems.waves import Waves, drawn_waves, highest_points, quasirandom_points
+from sottovoce.lab.problems.continuous import APART, FREQUENCIES, Continuous, GaussianProcess
+from sottovoce.lab.problems.waves import Waves, drawn_waves, highest_points, quasirandom_points
 
 
 def waves(count: int = 5, dims: int = 3, lengthscale: float = 0.3, seed: int = 0) -> Waves:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.problems.functions import (
+from sottovoce.lab.problems.functions import (
     ACKLEY_GREATEST,
     BRANIN_GREATEST,
     BRANIN_LEAST,

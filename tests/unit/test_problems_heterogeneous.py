@@ -5,8 +5,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.problems.heterogeneous import Heterogeneous
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.problems.heterogeneous import Heterogeneous
+from sottovoce.lab.problems.synthetic import Synthetic
 
 
 def drawn(alpha: float, agents: int = 50, seed: int = 0) -> NDArray[np.float64]:

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.experiments import RunConfig
-from sottovoce.problems import PROBLEMS, problem_named
-from sottovoce.problems.continuous import GaussianProcess
-from sottovoce.problems.functions import Ackley, Branin
-from sottovoce.problems.heterogeneous import Heterogeneous
+from sottovoce.lab.experiments import RunConfig
+from sottovoce.lab.problems import PROBLEMS, problem_named
+from sottovoce.lab.problems.continuous import GaussianProcess
+from sottovoce.lab.problems.functions import Ackley, Branin
+from sottovoce.lab.problems.heterogeneous import Heterogeneous
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import problem_named
-from sottovoce.problems.design import design, held_out_design
-from sottovoce.problems.real import RealProblem
-from sottovoce.problems.table import Table, TableObjectives, load_table
-from sottovoce.problems.trials import LiveObjectives
+from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.design import design, held_out_design
+from sottovoce.lab.problems.real import RealProblem
+from sottovoce.lab.problems.table import Table, TableObjectives, load_table
+from sottovoce.lab.problems.trials import LiveObjectives
 from sottovoce.simulation.problem import Setting, Trainer
 from sottovoce.space import Float, Space
 

@@ -10,15 +10,15 @@ from xml.etree import ElementTree
 import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.experiments.results import FigureResult, Trace
-from sottovoce.report import draw_figure
-from sottovoce.report.labels import along, place_labels
-from sottovoce.report.page import make_page
-from sottovoce.report.plot import plot_of
-from sottovoce.report.pointfigure import drawn_points
-from sottovoce.report.scale import Axis, log_axis, x_axis, y_axis
-from sottovoce.report.styles import COLOURS, styles_for
-from sottovoce.report.text import duration, interval, number, numbers, with_error
+from sottovoce.lab.experiments.results import FigureResult, Trace
+from sottovoce.lab.report import draw_figure
+from sottovoce.lab.report.labels import along, place_labels
+from sottovoce.lab.report.page import make_page
+from sottovoce.lab.report.plot import plot_of
+from sottovoce.lab.report.pointfigure import drawn_points
+from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
+from sottovoce.lab.report.styles import COLOURS, styles_for
+from sottovoce.lab.report.text import duration, interval, number, numbers, with_error
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))

@@ -10,7 +10,7 @@ import pytest
 
 from sottovoce.errors import StorageError
 from sottovoce.files import write_whole
-from sottovoce.report import read_figures, write_report
+from sottovoce.lab.report import read_figures, write_report
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from sottovoce import __version__
-from sottovoce.experiments.results import FigureResult
-from sottovoce.report import write_report
-from sottovoce.report.page import make_page
-from sottovoce.report.styles import COLOURS
+from sottovoce.lab.experiments.results import FigureResult
+from sottovoce.lab.report import write_report
+from sottovoce.lab.report.page import make_page
+from sottovoce.lab.report.styles import COLOURS
 
 ROOT = Path(__file__).resolve().parents[2]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))

@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, TrialError
-from sottovoce.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
-from sottovoce.experiments.demo import demo_curves, run_curve
-from sottovoce.experiments.results import Summary
-from sottovoce.experiments.store import Store
-from sottovoce.experiments.tasks import run_study
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
+from sottovoce.lab.experiments.demo import demo_curves, run_curve
+from sottovoce.lab.experiments.results import Summary
+from sottovoce.lab.experiments.store import Store
+from sottovoce.lab.experiments.tasks import run_study
+from sottovoce.lab.problems.synthetic import Synthetic
 
 CONFIG = RunConfig(method="control", agents=4, rounds=3, runs=2, features=8)
 

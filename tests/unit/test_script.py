@@ -14,7 +14,7 @@ from sottovoce.federation.methods import FTS_DE, SOTTOVOCE, TS
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import Setting, problem_named
+from sottovoce.lab.problems import Setting, problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.streams import draws_of_agent
 from sottovoce.space import Float, Space

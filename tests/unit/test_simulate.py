@@ -20,9 +20,9 @@ from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import Problem, Setting
-from sottovoce.problems.synthetic import SPACE as GRID
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.problems import Problem, Setting
+from sottovoce.lab.problems.synthetic import SPACE as GRID
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 

@@ -6,8 +6,8 @@ import pytest
 from sottovoce.acquisition.thompson import exact_table
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.kernel import covariance
-from sottovoce.problems import problem_named
-from sottovoce.problems.synthetic import KERNEL, NOISE, SPACE, Synthetic
+from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.synthetic import KERNEL, NOISE, SPACE, Synthetic
 
 
 def drawn(seed: int, agents: int = 8) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:

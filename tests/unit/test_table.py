@@ -17,11 +17,11 @@ from sottovoce import cli
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import PROBLEMS, maketable
-from sottovoce.problems.design import design, held_out_design, powers_of
-from sottovoce.problems.maketable import make_table
-from sottovoce.problems.real import RealProblem
-from sottovoce.problems.table import (
+from sottovoce.lab.problems import PROBLEMS, maketable
+from sottovoce.lab.problems.design import design, held_out_design, powers_of
+from sottovoce.lab.problems.maketable import make_table
+from sottovoce.lab.problems.real import RealProblem
+from sottovoce.lab.problems.table import (
     Table,
     TableObjectives,
     held_out_error,
@@ -30,7 +30,7 @@ from sottovoce.problems.table import (
     read_table,
     rounded,
 )
-from sottovoce.problems.workers import Here
+from sottovoce.lab.problems.workers import Here
 from sottovoce.simulation.problem import Setting, Trainer
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -412,7 +412,7 @@ class Refuse:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
 sys.argv = ["sottovoce", "table", "make", "synthetic"]
-import sottovoce.problems.maketable
+import sottovoce.lab.problems.maketable
 from sottovoce.cli import main
 main()
 """

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import StorageError
-from sottovoce.problems.datasets import DIGITS, HAR, Found
-from sottovoce.problems.training import fingerprint, require, settings_at, stratified_halves
+from sottovoce.lab.problems.datasets import DIGITS, HAR, Found
+from sottovoce.lab.problems.training import fingerprint, require, settings_at, stratified_halves
 from sottovoce.space import Float, Integer, Space
 
 FOUND = Found(HAR, HAR.layouts[1], Path("/data/har"), "abc")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import StorageError
-from sottovoce.problems.datasets import cache_home
-from sottovoce.problems.trialcache import DamagedTrial, TrialCache, trial_key
+from sottovoce.lab.problems.datasets import cache_home
+from sottovoce.lab.problems.trialcache import DamagedTrial, TrialCache, trial_key
 
 KEY = trial_key(3, {"C": 0.1, "gamma": 2.0})
 
@@ -102,8 +102,8 @@ def test_several_processes_write_at_once_and_nothing_is_lost(path: Path) -> None
     script = """
 import sys
 from pathlib import Path
-from sottovoce.problems.datasets import cache_home
-from sottovoce.problems.trialcache import TrialCache
+from sottovoce.lab.problems.datasets import cache_home
+from sottovoce.lab.problems.trialcache import TrialCache
 cache = TrialCache("svm", Path(sys.argv[1]))
 for k in range(50):
     cache.put({(int(sys.argv[2]), f"{k}"): k / 50, (99, f"{k}"): 0.5})

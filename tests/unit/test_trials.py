@@ -22,9 +22,9 @@ import pytest
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, TrialError
-from sottovoce.problems.maketable import make_table
-from sottovoce.problems.trialcache import DamagedTrial
-from sottovoce.problems.trials import LiveObjectives
+from sottovoce.lab.problems.maketable import make_table
+from sottovoce.lab.problems.trialcache import DamagedTrial
+from sottovoce.lab.problems.trials import LiveObjectives
 
 pytest.importorskip("pebble", reason="live trials need the extra `experiments`")
 
@@ -40,8 +40,8 @@ import numpy as np
 
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.simulation.problem import Setting
-from sottovoce.problems.real import RealProblem
-from sottovoce.problems.trials import LiveObjectives
+from sottovoce.lab.problems.real import RealProblem
+from sottovoce.lab.problems.trials import LiveObjectives
 from sottovoce.space import Float, Integer, Space
 
 
@@ -276,7 +276,7 @@ def test_an_interrupt_stops_at_once_and_leaves_no_process(made_up: Any, tmp_path
     watched.mkdir()
     script = (
         "import signal, numpy as np, made_up_problem\n"
-        "from sottovoce.problems.trials import LiveObjectives\n"
+        "from sottovoce.lab.problems.trials import LiveObjectives\n"
         "if __name__ == '__main__':\n"
         # whoever runs the tests may have it ignored
         "    signal.signal(signal.SIGINT, signal.default_int_handler)\n"

@@ -8,11 +8,11 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.experiments import RunConfig, summarise
-from sottovoce.experiments.figure import Claim
-from sottovoce.experiments.results import ClaimResult, Summary
-from sottovoce.experiments.store import RunResult
-from sottovoce.experiments.verdicts import better_than, judge, measured
+from sottovoce.lab.experiments import RunConfig, summarise
+from sottovoce.lab.experiments.figure import Claim
+from sottovoce.lab.experiments.results import ClaimResult, Summary
+from sottovoce.lab.experiments.store import RunResult
+from sottovoce.lab.experiments.verdicts import better_than, judge, measured
 
 
 def run(regret: NDArray[np.float64], clipped: float = 0.0) -> RunResult:

@@ -36,7 +36,7 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """What a study costs in privacy: ε for a noise, or the noise for an ε."""
-    from sottovoce.experiments.budgeting import Plan, answer, costs_of_stricter_delta
+    from sottovoce.lab.experiments.budgeting import Plan, answer, costs_of_stricter_delta
 
     plan = Plan(agents, rounds, participation, delta, sampling)
     result = answer(plan, noise=noise, epsilon=epsilon, accountant=accountant)

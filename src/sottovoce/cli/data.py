@@ -19,8 +19,8 @@ from rich.progress import (
 from sottovoce.cli.show import ERR, OUT, Json, print_json
 
 if TYPE_CHECKING:
-    from sottovoce.problems.datasets import Found, Source
-    from sottovoce.problems.downloads import Watch
+    from sottovoce.lab.problems.datasets import Found, Source
+    from sottovoce.lab.problems.downloads import Watch
 
 
 def data(
@@ -28,13 +28,13 @@ def data(
     as_json: Json = False,
 ) -> None:
     """Find the data of a real problem, or download them; without a name, list all."""
-    from sottovoce.problems.datasets import source_named
+    from sottovoce.lab.problems.datasets import source_named
 
     if name is None:
         _list(as_json)
         return
     source = source_named(name)
-    from sottovoce.problems.downloads import fetch
+    from sottovoce.lab.problems.downloads import fetch
 
     with _bar(source.name) as watch:
         found = fetch(source, watch)
@@ -55,10 +55,10 @@ def data(
 
 def have_data(names: Iterable[str]) -> None:
     """Before models are trained live: find the data of these problems, or download them."""
-    from sottovoce.problems import problem_named
-    from sottovoce.problems.datasets import SOURCES
-    from sottovoce.problems.downloads import fetch
-    from sottovoce.problems.real import RealProblem
+    from sottovoce.lab.problems import problem_named
+    from sottovoce.lab.problems.datasets import SOURCES
+    from sottovoce.lab.problems.downloads import fetch
+    from sottovoce.lab.problems.real import RealProblem
 
     problems = [problem_named(name) for name in names]
     live = [p for p in problems if isinstance(p, RealProblem) and p.objective == "live"]
@@ -70,7 +70,7 @@ def have_data(names: Iterable[str]) -> None:
 def _list(as_json: bool) -> None:
     """Every data set: where it lies, or how to get it."""
     from sottovoce.errors import StorageError
-    from sottovoce.problems.datasets import SOURCES, find
+    from sottovoce.lab.problems.datasets import SOURCES, find
 
     listed = []
     for source in SOURCES.values():

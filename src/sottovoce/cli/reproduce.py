@@ -17,9 +17,9 @@ from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from sottovoce.experiments.figure import Figure
-    from sottovoce.experiments.results import FigureResult
-    from sottovoce.experiments.tasks import Advance
+    from sottovoce.lab.experiments.figure import Figure
+    from sottovoce.lab.experiments.results import FigureResult
+    from sottovoce.lab.experiments.tasks import Advance
 
 _STYLES = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
 
@@ -42,9 +42,9 @@ def reproduce(
     as_json: Json = False,
 ) -> None:
     """Run the paper's figures again and judge its claims; run again to resume."""
-    from sottovoce.experiments.figure import chosen_figures, known_figures
-    from sottovoce.experiments.reproduce import reproduce as run_figures
-    from sottovoce.report import check_figure, draw_figure
+    from sottovoce.lab.experiments.figure import chosen_figures, known_figures
+    from sottovoce.lab.experiments.reproduce import reproduce as run_figures
+    from sottovoce.lab.report import check_figure, draw_figure
 
     if listed:
         _list(list(known_figures().values()), as_json)
@@ -94,7 +94,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make one self-contained HTML page of all figures in a folder."""
-    from sottovoce.report import update_markdown, write_report
+    from sottovoce.lab.report import update_markdown, write_report
 
     path = write_report(folder)
     if markdown is not None:

@@ -14,7 +14,7 @@ from sottovoce.cli.settings import takes_settings
 from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
 
 if TYPE_CHECKING:
-    from sottovoce.experiments.results import Summary
+    from sottovoce.lab.experiments.results import Summary
 
 
 @takes_settings
@@ -43,7 +43,7 @@ def run(
     **changes: Any,
 ) -> None:
     """Simulate a method on a problem and save the results; run again to resume."""
-    from sottovoce.experiments import RunConfig, config_from_toml, run_and_save, with_objective
+    from sottovoce.lab.experiments import RunConfig, config_from_toml, run_and_save, with_objective
 
     base = RunConfig() if config is None else config_from_toml(config)
     own = {"problem": problem, "method": method, "settings": settings, "device": device}
@@ -68,7 +68,7 @@ def run(
 
 def _show(problem: str, summary: Summary, folder: Path) -> None:
     """The summary in words."""
-    from sottovoce.problems import problem_named
+    from sottovoce.lab.problems import problem_named
 
     regret, measure = summary.regret, problem_named(problem).setting.measure
     table = Table(title=f"{summary.method} on {problem}: {measure}, mean over agents")

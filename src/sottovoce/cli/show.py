@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 if TYPE_CHECKING:  # the commands that need it load it
-    from sottovoce.experiments.results import Summary
+    from sottovoce.lab.experiments.results import Summary
 
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)

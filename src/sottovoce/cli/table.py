@@ -38,7 +38,7 @@ def check_tables(
     as_json: Json = False,
 ) -> None:
     """How far a table's interpolated scores are from those of models trained at other points."""
-    from sottovoce.problems.table import known_tables, load_table, made_by
+    from sottovoce.lab.problems.table import known_tables, load_table, made_by
 
     if names:
         problems = [_problem(name) for name in names]
@@ -66,8 +66,8 @@ def make(
 ) -> None:
     """Train a problem's models at many points and keep their scores; run again to resume."""
     from sottovoce.device import device_named
-    from sottovoce.problems.maketable import make_table
-    from sottovoce.problems.table import own_tables
+    from sottovoce.lab.problems.maketable import make_table
+    from sottovoce.lab.problems.table import own_tables
 
     problem = _problem(name)
     if out is None:
@@ -98,8 +98,8 @@ def make(
 
 def _problem(name: str) -> Any:
     """The real problem of that name."""
-    from sottovoce.problems import problem_named
-    from sottovoce.problems.real import RealProblem
+    from sottovoce.lab.problems import problem_named
+    from sottovoce.lab.problems.real import RealProblem
 
     problem = problem_named(name)
     check(isinstance(problem, RealProblem), "a table must be of a real problem", problem=name)
@@ -107,7 +107,7 @@ def _problem(name: str) -> Any:
 
 
 def _described(made: Any) -> dict[str, Any]:
-    from sottovoce.problems.table import held_out_error
+    from sottovoce.lab.problems.table import held_out_error
 
     return {
         "problem": made.about["problem"],

@@ -1,0 +1,111 @@
+"""What a federation is to gain: its settings, rehearsed on functions of a GP (`gp`).
+
+Symbols: N agents, D dimensions, T rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from sottovoce.errors import check
+from sottovoce.federation.methods import SOTTOVOCE, TS, Method
+from sottovoce.federation.planning import sized, within
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
+from sottovoce.lab.problems import problem_named
+from sottovoce.privacy.accountant import epsilon as spent
+from sottovoce.privacy.budget import paper_delta
+from sottovoce.privacy.events import adjacency
+from sottovoce.privacy.release import Mechanism
+from sottovoce.simulation import Draws, simulate
+from sottovoce.simulation.problem import Objectives, Setting
+from sottovoce.space import Float, Space
+
+LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody
+ALIKE = 0.3  # α of the rehearsal: agents' functions are 0.7 common + 0.3 their own
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Mean regret over t = 1..T, of agents alone and together, on functions of a GP."""
+
+    alone: float
+    together: float
+    gain: float  # 1 − together/alone
+    error: float  # its standard error over runs
+    runs: int
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The rehearsal's problem: agents do not know the kernel."""
+
+    name: str
+
+    @property
+    def setting(self) -> Setting:
+        return replace(problem_named(self.name).setting, surrogate=Surrogate())
+
+    def draw(self, agents: int, random: np.random.Generator) -> Objectives:
+        return problem_named(self.name).draw(agents, random)
+
+
+def rehearse(
+    method: Method, dims: int, agents: int, rounds: int, runs: int, seed: int = 0
+) -> Rehearsal:
+    """The method against solo search, run by run on the same functions."""
+    check(runs >= 2, "a rehearsal needs at least 2 runs", runs=runs)
+    check(dims <= 6, "a rehearsal has at most 6 dimensions; 0 runs do without one", dims=dims)
+    smooth = max(0.25 * math.sqrt(dims), 0.3)
+    stage = _Stage(f"gp:alpha={ALIKE:g},dims={dims},lengthscale={smooth:.3g}")
+    space = stage.setting.space
+    regret = [
+        [
+            simulate(FederatedStudy(space, each, agents, rounds), stage, Draws(seed, run))
+            .simple_regret[:, 1:]
+            .mean()
+            for run in range(runs)
+        ]
+        for each in (TS, method)
+    ]
+    alone, together = (np.asarray(values) for values in regret)
+    apart = (alone - together) / alone.mean()
+    error = float(apart.std(ddof=1) / math.sqrt(runs))
+    return Rehearsal(float(alone.mean()), float(together.mean()), float(apart.mean()), error, runs)
+
+
+def forecast(
+    agents: int, dims: int, rounds: int, epsilon: float, delta: float | None, runs: int
+) -> dict[str, Any]:
+    """The settings, what the releases are to reveal, and what a rehearsal gains."""
+    check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
+    check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
+    resolved = paper_delta(agents) if delta is None else delta
+    method = within(sized(SOTTOVOCE, dims), agents, rounds, epsilon, resolved)
+    space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
+    study = FederatedStudy(space, method, agents, rounds)
+    mechanism = cast(Mechanism, method.mechanism)
+    events = [mechanism.event(agents, "plan")] * method.releases.count(rounds)
+    gained = rehearse(method, dims, agents, rounds, runs) if runs else None
+    return {
+        "epsilon": spent(events, resolved),
+        "delta": resolved,
+        "adjacency": adjacency(events),
+        "agents": agents,
+        "dims": dims,
+        "rounds": rounds,
+        "releases": len(events),
+        "noise": mechanism.noise,
+        "clip": mechanism.clip,
+        "participation": mechanism.participation,
+        "features": method.features,
+        "lengthscale": method.lengthscale,
+        "initial": method.initial,
+        "revealed": study.pooled.revealed(study.release_noise, len(events)),
+        "signal_to_noise": study.pooled.signal(study.release_noise),
+        "rehearsal": None if gained is None else asdict(gained),
+    }

@@ -1,0 +1,127 @@
+"""Runs a config, keeps its results, and sums them up."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from pathlib import Path
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from sottovoce import __version__
+from sottovoce.federation.server import planned_event
+from sottovoce.federation.study import FederatedStudy, plain
+from sottovoce.files import write_text
+from sottovoce.lab.experiments.config import RunConfig
+from sottovoce.lab.experiments.results import Summary, Trace
+from sottovoce.lab.experiments.store import RunResult, Store
+from sottovoce.lab.experiments.tasks import RunWatcher, Task, run_study, run_tasks
+from sottovoce.lab.problems import problem_named
+from sottovoce.privacy.accountant import every_epsilon
+from sottovoce.privacy.events import Event, adjacency
+
+
+def planned_events(study: FederatedStudy) -> list[Event]:
+    """Everything the study will release."""
+    return [planned_event(study, "plan")] * study.method.releases.count(study.rounds)
+
+
+def run_one(config: RunConfig, run: int, watcher: RunWatcher | None = None) -> RunResult:
+    """One run of a config, by its number."""
+    problem = problem_named(config.problem)
+    return run_study(config.study(), problem, config.seed, run, watcher, config.device)
+
+
+def run_all(
+    config: RunConfig, folder: Path | None = None, watcher: RunWatcher | None = None, jobs: int = 1
+) -> list[RunResult]:
+    """All runs of a config; with a folder, those it already holds are read from it.
+
+    Several jobs need the folder, where their processes leave the results.
+    """
+    if folder is None:
+        return [run_one(config, run, watcher) for run in range(config.runs)]
+    store = Store(folder, config.study(), config.problem, config.seed, config.device)
+    missing = store.missing(config.runs)
+    if jobs == 1:
+        for run in missing:
+            store.write(run, run_one(config, run, watcher))
+    else:
+        problem, events = problem_named(config.problem), planned_events(store.study)
+
+        def advance(done: int, total: int, said: str) -> None:
+            if watcher is not None:
+                for t in range(1, store.study.rounds + 1):
+                    watcher(done - 1, t, events)
+
+        run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
+    return [store.read(run) for run in range(config.runs)]
+
+
+def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
+    """What the runs show: all parameters, regret, ε, and how the releases went."""
+    study, delta = config.study(), config.resolved_delta()
+    by_accountant = every_epsilon(planned_events(study), delta)
+    accountant = "pld" if "pld" in by_accountant else "rdp"
+    means = np.asarray([result.regret.mean(axis=0) for result in results])
+    clipped = np.asarray([result.clipped for result in results])
+    signal = np.asarray([result.signal_to_noise for result in results])
+    return Summary(
+        problem=config.problem,
+        method=config.method,
+        agents=study.agents,
+        rounds=study.rounds,
+        runs=len(results),
+        epsilon=_finite(by_accountant[accountant]),
+        epsilon_by_accountant={name: _finite(e) for name, e in by_accountant.items()},
+        delta=delta,
+        accountant=accountant,
+        adjacency=adjacency(planned_events(study)),
+        regret=Trace(
+            tuple(range(study.rounds + 1)),
+            tuple(means.mean(axis=0).tolist()),
+            tuple(_standard_error(means).tolist()),
+        ),
+        clipped_fraction=float(clipped.mean()) if clipped.size else None,
+        signal_to_noise=tuple(map(_finite, signal.mean(axis=0))) if signal.size else (),
+        failed_trials=int(sum(np.isnan(result.observed).sum() for result in results)),
+        seconds=float(sum(result.seconds for result in results)),
+        study=study.to_dict(),
+        config=plain(config.to_dict()),
+        versions=versions(),
+    )
+
+
+def run_and_save(
+    config: RunConfig, folder: Path, watcher: RunWatcher | None = None, jobs: int = 1
+) -> Summary:
+    """Run, save, and return the summary, which also goes to `summary.json`."""
+    summary = summarise(config, run_all(config, folder, watcher, jobs))
+    text = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
+    write_text(folder / "summary.json", text)
+    return summary
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    return {
+        "sottovoce": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def _standard_error(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of the mean over runs, axis 0; zero for a single run, which has no spread to show."""
+    if len(means) < 2:
+        return np.zeros(means.shape[1:])
+    return np.asarray(means.std(axis=0, ddof=1) / math.sqrt(len(means)))
+
+
+def _finite(value: float) -> float | None:
+    """JSON has no infinity: an ε without protection, a ratio to no noise, is null."""
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,129 @@
+"""Runs as tasks: one at a time, or on several processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from sottovoce.errors import TrialError, check
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.lab.experiments.store import RunResult, Store
+from sottovoce.lab.problems import Problem
+from sottovoce.privacy.events import Event
+from sottovoce.simulation import Draws, Outcome, simulate
+
+RunWatcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
+Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def run_study(
+    study: FederatedStudy,
+    problem: Problem,
+    seed: int,
+    run: int,
+    watcher: RunWatcher | None = None,
+    device: str | None = None,
+) -> RunResult:
+    """One run of a study, by its number; a device makes its own draws."""
+    began = time.perf_counter()
+
+    def watch(t: int, events: list[Event]) -> None:
+        if watcher is not None:
+            watcher(run, t, events)
+
+    draws = Draws(seed, run, on_device=device is not None)
+    outcome = simulate(study, problem, draws, watch, device=device)
+    return _kept(outcome, time.perf_counter() - began)
+
+
+def _kept(outcome: Outcome, seconds: float) -> RunResult:
+    if not np.all(np.isfinite(outcome.simple_regret)):
+        raise TrialError("every initial trial of every agent failed: there is nothing to go on")
+    return RunResult(
+        outcome.simple_regret,
+        outcome.points,
+        outcome.observed,
+        np.asarray([d.clipped for d in outcome.diagnostics]),
+        np.asarray([d.signal_to_noise for d in outcome.diagnostics]),
+        np.asarray(seconds),
+    )
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run that is missing. Carries values, not names, so that any method can be run."""
+
+    store: Store
+    problem: Problem
+    run: int
+
+    def __call__(self) -> str:
+        """Run it and keep the result."""
+        study = self.store.study
+        seed, device = self.store.seed, self.store.device
+        result = run_study(study, self.problem, seed, self.run, device=device)
+        self.store.write(self.run, result)
+        return f"{study.method.name}, run {self.run + 1}"
+
+
+def run_tasks(tasks: list[Task], jobs: int, advance: Advance | None = None) -> None:
+    """Run them all, `jobs` at a time."""
+    check(jobs >= 1, "jobs must be at least 1", jobs=jobs)
+    alone = jobs == 1 or len(tasks) < 2
+    for done, said in enumerate(_one_by_one(tasks) if alone else _pooled(tasks, jobs), 1):
+        if advance is not None:
+            advance(done, len(tasks), said)
+
+
+def _one_by_one(tasks: list[Task]) -> Iterator[str]:
+    for task in tasks:
+        yield task()
+
+
+def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
+    context = multiprocessing.get_context("spawn")  # the same on every system
+    with _single_threaded(), ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
+        waiting = {pool.submit(task) for task in tasks}
+        try:
+            while waiting:
+                finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """In a worker: a killed command cannot tell its workers, which would wait for ever."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Processes started meanwhile compute on one thread each, or they would crowd each other."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value

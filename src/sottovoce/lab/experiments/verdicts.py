@@ -1,0 +1,103 @@
+"""What measurements say of a claim, by a paired test over runs.
+
+Curves of one figure meet the same objectives, initial points and coins in each run, so they are
+compared run by run: d_r is the difference in run r, and the claim is judged by the 95 % interval
+of its mean (Student's t over runs).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from sottovoce.errors import InvalidInput
+from sottovoce.lab.experiments.figure import Claim
+from sottovoce.lab.experiments.results import ClaimResult, Summary, Verdict
+from sottovoce.lab.experiments.store import RunResult
+
+LEVEL = 0.95
+FIRST = 5  # queries that count as the beginning
+
+
+def measured(results: list[RunResult], measure: str | int) -> NDArray[np.float64]:
+    """One number a run, (R,): the regret averaged over agents, and over time as asked."""
+    regret = np.asarray([result.regret.mean(axis=0) for result in results])
+    if measure == "final":
+        measure = regret.shape[1] - 1
+    if isinstance(measure, int):
+        return np.asarray(regret[:, measure])
+    last = min(FIRST, regret.shape[1] - 1) if measure == "first" else regret.shape[1] - 1
+    return np.asarray(regret[:, 1 : last + 1].mean(axis=1))
+
+
+def judge(
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+) -> ClaimResult:
+    """Bear the claim out, refute it, or say that the runs cannot tell."""
+    if claim.quantity is not None:
+        return _judge_quantity(claim, results, summaries)
+    one, other = str(claim.better or claim.comparable), str(claim.than)
+    ours, theirs = (measured(results[label], claim.measure) for label in (one, other))
+    difference = claim.factor * theirs - ours
+    mean, error, reach = interval_of(difference)
+    verdict = (
+        _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)
+    )
+    text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
+    interval = (mean - reach, mean + reach) if math.isfinite(reach) else None
+    return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval)
+
+
+def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Claim:
+    """The claim that one curve lies below another: on the whole, or at the end."""
+    words = f"{one} is better than {other}" + (" at the end" if measure == "final" else "")
+    return Claim(words, paper, better=one, than=other, measure=measure)
+
+
+def interval_of(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean, standard error, and half the width of the interval; infinite for a single run."""
+    count = len(values)
+    mean = float(values.mean())
+    if count < 2:
+        return mean, 0.0, math.inf
+    error = float(values.std(ddof=1)) / math.sqrt(count)
+    return mean, error, float(student.ppf(0.5 + LEVEL / 2, count - 1)) * error
+
+
+def _compared(mean: float, reach: float) -> Verdict:
+    if mean - reach > 0:
+        return "holds"
+    return "does not hold" if mean + reach < 0 else "within noise"
+
+
+def _equal(mean: float, reach: float, margin: float) -> Verdict:
+    if abs(mean) + reach < margin:
+        return "holds"
+    return "does not hold" if abs(mean) - reach > margin else "within noise"
+
+
+def _judge_quantity(
+    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+) -> ClaimResult:
+    label, quantity = str(claim.of), str(claim.quantity)
+    error = 0.0
+    if quantity == "clipped_fraction":
+        per_run = np.asarray([result.clipped.mean() for result in results[label]])
+        value, error, _ = interval_of(per_run)
+        # a rare draw of features has most vectors clipped, so the median tells more
+        text = f"{value:.2%} ± {error:.2%}, median over runs {np.median(per_run):.2%}"
+    elif quantity == "final":
+        value, error, _ = interval_of(measured(results[label], "final"))
+        text = f"{value:.4f} ± {error:.4f}"
+    else:
+        spent = summaries[label].epsilon_by_accountant.get(quantity)
+        if spent is None:
+            raise InvalidInput(f"claim {claim.claim!r}: {label!r} has no {quantity!r}")
+        value, text = spent, f"{spent:.2f}"
+    near = abs(value - claim.value) <= claim.tolerance
+    verdict: Verdict = "holds" if near else "does not hold"
+    return ClaimResult(claim.claim, claim.paper, value, error, text, verdict)

@@ -1,0 +1,96 @@
+"""Making a table: every agent's model trained at every point of the design.
+
+Symbols: N agents, D dimensions, K points of the design, H held out.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from importlib.metadata import version
+
+import numpy as np
+
+from sottovoce import __version__
+from sottovoce.device import Device
+from sottovoce.errors import TrialError
+from sottovoce.lab.problems.design import design, held_out_design, powers_of
+from sottovoce.lab.problems.real import RealProblem
+from sottovoce.lab.problems.table import Table, made_by, rounded
+from sottovoce.lab.problems.trialcache import TrialCache
+from sottovoce.lab.problems.trials import Advance, Failure, Trials
+from sottovoce.lab.problems.workers import Bench, Here, Workers
+
+HELD_OUT = 256
+_LIBRARIES = {"numpy": "numpy", "scipy": "scipy", "sklearn": "scikit-learn", "torch": "torch"}
+
+
+def usual_points(dims: int) -> int:
+    """How many points inside the cube a table has unless told otherwise."""
+    return 2048 if dims <= 2 else 4096
+
+
+def make_table(
+    problem: RealProblem,
+    place: Device,
+    *,
+    points: int | None = None,
+    held_out: int = HELD_OUT,
+    jobs: int | None = None,
+    advance: Advance | None = None,
+) -> Table:
+    """Train them all; scores go through the cache of trials, so that a second attempt resumes.
+
+    points: how many inside the cube; those on its boundary come on top. On a device models are
+    trained in this process, else in `jobs` worker processes (default: one a core).
+    """
+    space = problem.setting.space
+    inside = usual_points(space.dims) if points is None else points
+    known, held = design(space, inside), held_out_design(space, held_out)
+    began, trainer = time.perf_counter(), problem.trainer(place)
+    bench: Bench = Here(trainer)
+    if place.torch is None:
+        bench = Workers(problem, trainer.batch, jobs)
+    trials = Trials(space, TrialCache(trainer.fingerprint), bench)
+    every = np.concatenate([known, held])
+    try:
+        agents = np.repeat(np.arange(trainer.agents), len(every))
+        scores = trials.scores(agents, np.tile(every, (trainer.agents, 1)), advance)
+    finally:
+        trials.close()
+    _check_complete(problem, trials.failures, scores.size)
+    values = rounded(scores.reshape(trainer.agents, len(every)))
+    about = {
+        "problem": problem.usual.name,
+        "trainer": trainer.fingerprint,
+        "device": str(place.device),
+        "inside": inside,
+        "trained": trials.trained,
+        "seconds": round(time.perf_counter() - began, 1),
+        "versions": _versions(),
+        "command": _command(problem, place, inside, held_out),
+    }
+    ours, others = values[:, : len(known)], values[:, len(known) :]
+    return Table(known, ours, held, others, powers_of(space), about)
+
+
+def _command(problem: RealProblem, place: Device, inside: int, held_out: int) -> str:
+    device = "" if place.torch is None else f" --device {place.device}"
+    return f"{made_by(problem.usual.name)} --points {inside} --held-out {held_out}{device}"
+
+
+def _check_complete(problem: RealProblem, failures: list[Failure], count: int) -> None:
+    """A table has no holes."""
+    if failures:
+        first = failures[0]
+        raise TrialError(
+            f"{problem.name}: {len(failures)} of {count} models could not be trained, so there is "
+            f"no table; the first: agent {first.agent}, {first.parameters}: {first.reason}"
+        )
+
+
+def _versions() -> dict[str, str]:
+    """Of what took part."""
+    loaded = {name: version(name) for module, name in _LIBRARIES.items() if module in sys.modules}
+    return {"sottovoce": __version__, "python": platform.python_version(), **loaded}

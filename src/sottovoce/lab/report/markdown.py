@@ -1,0 +1,79 @@
+"""Curves and verdicts as Markdown tables, kept up to date inside a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from sottovoce.errors import StorageError
+from sottovoce.files import write_text
+from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult
+from sottovoce.lab.report.files import read_figures
+from sottovoce.lab.report.text import counted, epsilon
+
+BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
+END = "<!-- end of verdicts -->"
+MOMENTS = (0, 1, 5, 10, 20)  # the queries at which a curve is told, besides its last
+
+
+def update_markdown(folder: Path, document: Path) -> Path:
+    """Put the tables of all figures in a folder between the document's marks.
+
+    A document without marks gets them at its end; one that is not there is begun.
+    """
+    block = "\n".join((BEGIN, "", *_lines(read_figures(folder)), END))
+    try:
+        text = document.read_text() if document.exists() else "# Reproduction\n"
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{document} cannot be read: {error}") from error
+    head, found, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2] if found else "\n"
+    write_text(document, f"{head.rstrip()}\n\n{block}{tail}")
+    return document
+
+
+def _lines(figures: list[FigureResult]) -> list[str]:
+    lines = []
+    for figure in figures:
+        objective = f" ({figure.objective})" if figure.objective else ""
+        lines += [
+            f"### {figure.heading}",
+            "",
+            f"{figure.about} Problem `{figure.problem}`{objective}, "
+            f"{counted(figure.runs, 'run', 'runs')}: `{figure.command}`.",
+            "",
+            *([] if figure.kind == "terms" else [*_curves(figure.curves), ""]),
+            "| claim | paper | measured | estimate ± standard error | 95 % interval | verdict |",
+            "|---|---|---|---|---|---|",
+            *(_row(claim) for claim in figure.claims),
+            "",
+        ]
+    return lines
+
+
+def _curves(curves: Sequence[CurveResult]) -> list[str]:
+    """Each curve's privacy, and its regret at a few moments and on the whole."""
+    last = min(len(curve.regret.mean) for curve in curves) - 1
+    moments = [*(t for t in MOMENTS if t < last), last]
+    head = ["curve", "ε moments", "ε pld", *(f"t = {t}" for t in moments), f"mean, t = 1..{last}"]
+    rows = []
+    for curve in curves:
+        regret, spent = curve.regret.mean, curve.epsilon or {}
+        budget = [
+            epsilon(spent[name]) if spent.get(name, 0) != 0 else "–" for name in ("moments", "pld")
+        ]
+        told = [regret[t] for t in moments] + [sum(regret[1 : last + 1]) / last]
+        rows.append([curve.full_label, *budget, *(f"{value:.4f}" for value in told)])
+    return [_cells(head), "|" + "---|" * len(head), *map(_cells, rows)]
+
+
+def _row(claim: ClaimResult) -> str:
+    error = f" ± {claim.stderr:.4f}" if claim.stderr else ""
+    estimate = f"{claim.measured:.4f}{error}"
+    between = "[{:.4f}, {:.4f}]".format(*claim.interval) if claim.interval else "–"
+    told = (claim.claim, claim.paper, claim.text)
+    return _cells((*told, estimate, between, f"**{claim.verdict}**"))
+
+
+def _cells(cells: Iterable[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
