@@ -12,6 +12,7 @@ from sottovoce.cli.show import ERR, OUT, Json, print_json
 
 if TYPE_CHECKING:
     from sottovoce.flower.commands import Link
+    from sottovoce.flower.control import Outcome
 
 Keys = Annotated[
     Path | None, typer.Option("--keys", help="Folder of the keys; default: keys in the project.")
@@ -89,8 +90,9 @@ def start(
     follow: Annotated[bool, typer.Option(help="Show what the run prints until it is over.")] = True,
     insecure: Insecure = False,
 ) -> None:
-    """Start the study, or go on with it where its ledger ends."""
+    """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
     from sottovoce.flower import control
+    from sottovoce.flower.processes import stoppable
     from sottovoce.flower.project import STUDY, check_project
     from sottovoce.flower.sitesfile import read_sites
     from sottovoce.flower.studyfile import read_study
@@ -98,19 +100,32 @@ def start(
     check_project(project)
     read_sites(project / control.SITES, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
-    run_id = control.submit(project, link)
-    ERR.print(f"run {run_id} has started")
+    control.connect(project, link)
+    earlier = control.unfinished(project)
+    run_id = earlier or control.submit(project, link)
+    ERR.print(f"run {run_id} {'goes on already' if earlier else 'has started'}")
     if not follow:
         print(run_id)
         return
     try:
-        found = control.follow(project, run_id)
+        with stoppable():
+            found = control.follow(project, run_id)
+            if earlier and found.failed:  # such as one whose process was killed: go on with it
+                _say_how(run_id, found)
+                run_id = control.submit(project, link)
+                ERR.print(f"run {run_id} has started")
+                found = control.follow(project, run_id)
     except KeyboardInterrupt:
-        ERR.print(f"run {run_id} goes on; nobody is watching it")
+        ERR.print(f"run {run_id} goes on; `sottovoce start` watches it again")
         raise typer.Exit(130) from None
     if not found.well:
-        ERR.print(f"the run ended as {found.status}: {found.details}", style="red", markup=False)
+        _say_how(run_id, found)
         raise typer.Exit(1)
+
+
+def _say_how(run_id: str, found: Outcome) -> None:
+    words = f"run {run_id} ended as {found.status}: {found.details}"
+    ERR.print(words, style="red", markup=False, soft_wrap=True)
 
 
 def _link(

@@ -115,9 +115,10 @@ def nodes() -> list[str]:
     return [tool("flwr"), "supernode", "list", CONNECTION, "--format", "json"]
 
 
-def runs(run_id: str) -> list[str]:
-    """Say how a run is."""
-    return [tool("flwr"), "list", CONNECTION, "--run-id", run_id, "--format", "json"]
+def runs(run_id: str | None = None) -> list[str]:
+    """Say how a run is, or all of the last ones."""
+    which = [] if run_id is None else ["--run-id", run_id]
+    return [tool("flwr"), "list", CONNECTION, *which, "--format", "json"]
 
 
 def log(run_id: str) -> list[str]:
