@@ -1,10 +1,12 @@
-"""`sottovoce start`, with a program in the place of Flower's command."""
+"""`sottovoce start`, and how `serve` ends, with programs in the place of Flower's."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -131,7 +133,6 @@ def test_who_stops_watching_is_told_how_to_watch_again_and_leaves_no_process(
 ) -> None:
     status, _, err = start({}, {})
     assert status == 130
-    assert "run 1 goes on" in err
     assert "`sottovoce start` watches it again" in err
     watching = Path(f"/proc/{Path('watching').read_text()}")
     assert not watching.exists()
@@ -142,3 +143,45 @@ def test_what_goes_on_is_asked_of_the_link_of_the_project(start: Started) -> Non
     assert control.unfinished(Path()) is None
     Path("runs").write_text(json.dumps({"1": FAILED, "2": "running", "3": WELL}))
     assert control.unfinished(Path()) == "2"
+
+
+@pytest.fixture
+def kept(start: Started) -> Path:
+    """A link's database, with a message in it."""
+    path = Path("coordinator/superlink.db")
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "CREATE TABLE run (primary_task_id); CREATE TABLE task (task_id, finished_at);"
+            "CREATE TABLE objects (content); INSERT INTO objects VALUES ('a vector')"
+        )
+    return path
+
+
+def test_what_sites_said_is_removed_when_the_run_is_over(start: Started, kept: Path) -> None:
+    assert b"a vector" in kept.read_bytes()
+    assert start({}, {"1": WELL})[0] == 0
+    assert b"a vector" not in kept.read_bytes()
+
+
+def test_what_sites_said_is_removed_when_the_run_has_failed(start: Started, kept: Path) -> None:
+    assert start({}, {"1": FAILED})[0] == 1
+    assert b"a vector" not in kept.read_bytes()
+
+
+def test_who_stops_watching_takes_nothing_from_the_run(start: Started, kept: Path) -> None:
+    assert start({}, {})[0] == 130
+    assert b"a vector" in kept.read_bytes()
+
+
+def test_what_sites_said_is_removed_when_the_link_ends(
+    kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "bin" / "flower-superlink"
+    link.write_text("#!/bin/sh\nexit 7\n")
+    link.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", ["sottovoce", "serve", "--insecure", "--port=1"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 7
+    assert b"a vector" not in kept.read_bytes()
