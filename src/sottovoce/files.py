@@ -1,14 +1,34 @@
-"""Files that are written whole or not at all, and read with an error that names them."""
+"""Files written whole or not at all, or for the user alone, and read with errors that name them."""
 
 from __future__ import annotations
 
+import os
 import tomllib
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import InvalidInput, StorageError
+
+
+@contextmanager
+def private() -> Iterator[None]:
+    """Let only the user read what is written meanwhile, by us and all that we start."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that only the user can look into; one that is there is closed to others."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.chmod(0o700)
+    except OSError as error:
+        raise StorageError(f"{path} could not be made private: {error}") from error
 
 
 def write_whole(path: Path, writer: Callable[[Path], object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -12,14 +13,19 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import optuna
 import pytest
+from numpy.typing import NDArray
 
 from sottovoce.flower.commands import environment
 from sottovoce.flower.keys import CA
 from sottovoce.flower.project import copy_project, make_project
 from sottovoce.flower.rehearsal import free_port
+from sottovoce.federation.messages import Message
 from sottovoce.privacy.ledger import read_ledger
 
+OWN = ("coordinator", "site", ".flwr", "keys")
 LIMIT = 300  # seconds; other work may share the machine
 ENV = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -38,6 +44,7 @@ def started(*words: str, cwd: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        umask=0o022,
     )
 
 
@@ -92,6 +99,28 @@ def test_a_new_project_rehearses_with_tls_and_node_keys_and_leaves_nothing_runni
     assert f'root-certificates = "{stage / "keys" / CA}"' in config(stage)
     assert address in err
     assert those_in(stage) == {}
+    assert_nothing_is_readable(stage / "hub", *(stage / f"site-{n}" for n in (1, 2, 3)))
+
+
+def assert_nothing_is_readable(hub: Path, *sites: Path) -> None:
+    """No number that a site said is with the link, and nobody else can read what a party wrote."""
+    said = [vector for site in sites for vector in vectors_of(site)]
+    assert len(said) >= 2 * len(sites)
+    assert said[0].size > 8
+    for path in (hub / "coordinator").glob("superlink.db*"):
+        content = path.read_bytes()
+        assert not [x for vector in said for x in vector if x and x.tobytes() in content], path
+    tops = [party / name for party in (hub, *sites) for name in OWN if (party / name).is_dir()]
+    written = [path for top in tops for path in (top, *top.rglob("*"))]
+    assert len(written) > 20
+    assert [path for path in written if path.stat().st_mode & 0o077] == []
+
+
+def vectors_of(site: Path) -> list[NDArray[np.float64]]:
+    """What a site said, as it noted it down itself."""
+    noted = optuna.load_study(study_name=None, storage=f"sqlite:///{site}/site/study.db").user_attrs
+    texts = [text for name, text in noted.items() if name.startswith("said-") and text]
+    return [Message.from_bytes(base64.b64decode(text)).vector for text in texts]
 
 
 def config(stage: Path) -> str:
@@ -184,18 +213,56 @@ def test_a_deployment_by_hand_resumes_after_its_coordinator_is_killed(
 
 def done(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sottovoce.cli", *words]
-    return subprocess.run(command, cwd=cwd, env=ENV, capture_output=True, text=True, timeout=LIMIT)
+    return subprocess.run(
+        command, cwd=cwd, env=ENV, capture_output=True, text=True, timeout=LIMIT, umask=0o022
+    )
 
 
 def in_background(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "sottovoce.cli", *words]
     with (cwd / "log").open("ab") as log:
-        return subprocess.Popen(command, cwd=cwd, env=ENV, stdout=log, stderr=log)
+        return subprocess.Popen(command, cwd=cwd, env=ENV, stdout=log, stderr=log, umask=0o022)
 
 
 def registered(hub: Path, port: str) -> bool:
     keys = sorted(str(path) for path in (hub / "keys").glob("*.pub"))
     return done("register", *keys, "--port", port, cwd=hub).returncode == 0
+
+
+@pytest.mark.slow
+def test_a_start_after_an_interrupted_one_follows_the_run_and_leaves_no_vector(
+    project: Path, tmp_path: Path
+) -> None:
+    hub, sites, port = tmp_path / "hub", [tmp_path / f"site-{n}" for n in (1, 2)], str(free_port())
+    copy_project(project, hub, agents=2)
+    assert done("keys", "keys", "--sites", "2", cwd=hub).returncode == 0
+    running = [in_background("serve", "--port", port, cwd=hub)]
+    try:
+        assert soon(lambda: registered(hub, port))
+        first = started("start", "--port", port, cwd=hub)
+        until_it_says(first, "has started")
+        first.send_signal(signal.SIGINT)
+        _, err = first.communicate(timeout=LIMIT)
+        assert first.returncode == 130, err
+        assert "`sottovoce start` watches it again" in " ".join(err.split())
+        for site in sites:
+            copy_project(project, site, agents=2)
+            words = ["--key", str(hub / "keys" / f"{site.name}.key")]
+            words += ["--root", str(hub / "keys" / CA), "--port", str(free_port())]
+            running.append(in_background("join", f"localhost:{port}", *words, cwd=site))
+        second = done("start", "--port", port, cwd=hub)
+        assert second.returncode == 0, second.stdout + second.stderr
+        assert "goes on already" in second.stderr
+        assert "The study is over: 2 rounds were released" in second.stdout
+        assert "Traceback" not in second.stdout + second.stderr
+        assert_nothing_is_readable(hub, *sites)  # while the link runs
+        assert registered(hub, port)  # it still knows the sites
+    finally:
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        for process in running:
+            process.wait(LIMIT)
+    assert_nothing_is_readable(hub, *sites)
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -822,3 +823,12 @@ def test_an_agent_saved_with_another_belief_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="another belief"):
         Agent.load(tmp_path / "agent.json", federation)
     assert Agent.load(tmp_path / "agent.json", federation, Surrogate(KERNEL)).observations > 0
+
+
+def test_a_saved_agent_is_for_its_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Agent(study(), 1).save(tmp_path / "agent.json")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "agent.json").stat().st_mode & 0o077 == 0

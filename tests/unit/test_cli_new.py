@@ -109,6 +109,50 @@ def test_a_changed_objective_changes_the_space_and_nothing_else(
     assert after.partition("[[space")[0] == before.partition("[[space")[0]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def objective(trial:\n", ["objective.py, line 1: SyntaxError"]),
+        (
+            "import json\nimport ghost_module\n",
+            ["objective.py, line 2: ModuleNotFoundError", "ghost"],
+        ),
+        (
+            "def objective(trial):\n    x = trial.suggest_float('x', 0, 1)\n    return {}[x]\n",
+            ["objective.py, line 3: KeyError"],
+        ),
+        (
+            "import beside\n\ndef objective(trial):\n    return beside.broken()\n",
+            ["beside.py, line 2: ZeroDivisionError: division by zero"],
+        ),
+        (
+            "import json\n\ndef objective(trial):\n    return json.loads('{')\n",
+            ["objective.py, line 4: JSONDecodeError"],  # where the site's own code called it
+        ),
+        ("def objective(trial):\n    raise ValueError('a\\nb')\n", ["line 2: ValueError: a b"]),
+        ("import sys\nsys.exit(3)\n", ["objective.py, line 2: SystemExit: 3"]),
+        ("def objective(trial):\n    raise AssertionError\n", ["line 2: AssertionError"]),
+        ("x = 'nul\0'\n", ["objective.py", "null bytes"]),
+        (
+            "def objective(trial):\n    return trial.suggest_int('x', 2, 1)\n",
+            ["line 2: ValueError"],
+        ),
+    ],
+)
+def test_a_broken_objective_is_one_line_with_the_file_the_line_and_the_error(
+    sottovoce: Terminal, project: Path, text: str, words: list[str]
+) -> None:
+    (project / "beside.py").write_text("def broken():\n    return 1 / 0\n")
+    (project / "objective.py").write_text(text)
+    status, out, err = sottovoce("space", str(project))
+    assert status == 2
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err
+
+
 @pytest.mark.parametrize("name", ["Study", "a b", "1st", "-x", "x-", "ü", "a" * 33, "a_b"])
 def test_a_name_that_flower_would_not_take_is_refused(sottovoce: Terminal, name: str) -> None:
     status, _, err = sottovoce("new", "--", name)

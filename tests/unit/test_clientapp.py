@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -183,3 +184,20 @@ def test_the_noise_found_for_a_study_is_kept_for_that_study_only(project: Path) 
         kept.write_text(unfit)
         assert answered(first_call(file), node).answer == "vector"
         assert json.loads(kept.read_text()) == found
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+def test_a_site_leaves_nothing_that_other_users_of_its_machine_can_read(
+    project: Path, storage: str
+) -> None:
+    before = os.umask(0)
+    try:
+        node = {"project": str(project), "storage": storage}
+        file = read_study(project / "study.toml")
+        assert answered(first_call(file), node).answer == "vector"
+        assert answered(first_call(file, seed=0), node).answer == "refused"
+    finally:
+        os.umask(before)
+    left = [project / "site", *(project / "site").iterdir()]
+    assert {"lock", "noise.json", "site.log"} <= {path.name for path in left}
+    assert [path for path in left if path.stat().st_mode & 0o077] == []

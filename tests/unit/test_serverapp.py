@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
 import time
@@ -218,6 +219,20 @@ def test_a_deployed_study_runs_to_its_end_and_says_what_was_spent(
     assert len(link.calls) == 9
     heads = {call.broadcast.head for _, call in link.calls if call.broadcast is not None}
     assert heads == {entry.digest for entry in view.entries}
+
+
+def test_a_coordinator_leaves_nothing_that_other_users_of_its_machine_can_read(
+    project: Path,
+) -> None:
+    before = os.umask(0)
+    try:
+        deployed(project, Link())
+    finally:
+        os.umask(before)
+    left = [project / "coordinator", *(project / "coordinator").iterdir()]
+    names = {"ledger.db", "ledger.db.head", "ledger.lock", "journal.jsonl"}
+    assert names <= {path.name for path in left}
+    assert [path for path in left if path.stat().st_mode & 0o077] == []
 
 
 def test_a_study_that_is_over_asks_nobody(

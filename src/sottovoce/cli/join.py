@@ -10,10 +10,12 @@ import typer
 
 from sottovoce.cli.serve import Insecure
 from sottovoce.cli.show import ERR
+from sottovoce.files import private, private_folder
 
 PATIENCE, PAUSE = 90.0, 10.0  # a coordinator takes up to a minute to notice that a node died
 
 
+@private()
 def join(
     address: Annotated[str, typer.Argument(help="The coordinator, as host:port.")],
     key: Annotated[Path | None, typer.Option(help="The site's private key.")] = None,
@@ -41,6 +43,8 @@ def join(
     trust = None if insecure else root or project / "keys" / CA
     link = commands.Link.parse(address, trust)
     command = commands.supernode(project, link, key, port)
+    for name in ("site", commands.HOME):
+        private_folder(project / name)
     end = time.monotonic() + PATIENCE
     while True:
         status = run_until_ended(command, commands.environment(project), project)

@@ -9,9 +9,11 @@ import typer
 
 from sottovoce.cli.new import Project
 from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.files import private, private_folder
 
 if TYPE_CHECKING:
     from sottovoce.flower.commands import Link
+    from sottovoce.flower.control import Outcome
 
 Keys = Annotated[
     Path | None, typer.Option("--keys", help="Folder of the keys; default: keys in the project.")
@@ -23,6 +25,7 @@ Insecure = Annotated[
 ]
 
 
+@private()
 def serve(
     project: Project = Path(),
     keys: Keys = None,
@@ -35,8 +38,9 @@ def serve(
 ) -> None:
     """Run the coordinator's SuperLink, which sites connect to, until it is interrupted."""
     from sottovoce.errors import check
-    from sottovoce.flower import commands
-    from sottovoce.flower.processes import run_until_ended
+    from sottovoce.flower import commands, control
+    from sottovoce.flower.linkstore import forget_messages
+    from sottovoce.flower.processes import deaf, run_until_ended
     from sottovoce.flower.project import check_project
 
     check_project(project)
@@ -47,10 +51,16 @@ def serve(
     )
     check(exposed or commands.is_loopback(host), rule, host=host)
     command = commands.superlink(project, link, folder)
-    (project / commands.STATE).mkdir(exist_ok=True)
-    raise typer.Exit(run_until_ended(command, commands.environment(project), project))
+    for name in (commands.STATE, commands.HOME):
+        private_folder(project / name)
+    status = run_until_ended(command, commands.environment(project), project)
+    with deaf():
+        if not control.is_up(link):  # another may serve there, which is why ours ended
+            forget_messages(commands.database(project), running=False)
+    raise typer.Exit(status)
 
 
+@private()
 def register(
     public_keys: Annotated[
         list[Path], typer.Argument(help="Public keys of sites, in the order of their numbers.")
@@ -81,6 +91,7 @@ def register(
         )
 
 
+@private()
 def start(
     project: Project = Path(),
     keys: Keys = None,
@@ -89,8 +100,10 @@ def start(
     follow: Annotated[bool, typer.Option(help="Show what the run prints until it is over.")] = True,
     insecure: Insecure = False,
 ) -> None:
-    """Start the study, or go on with it where its ledger ends."""
-    from sottovoce.flower import control
+    """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
+    from sottovoce.flower import commands, control
+    from sottovoce.flower.linkstore import forget_messages
+    from sottovoce.flower.processes import INTERRUPTED, stoppable
     from sottovoce.flower.project import STUDY, check_project
     from sottovoce.flower.sitesfile import read_sites
     from sottovoce.flower.studyfile import read_study
@@ -98,19 +111,36 @@ def start(
     check_project(project)
     read_sites(project / control.SITES, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
-    run_id = control.submit(project, link)
-    ERR.print(f"run {run_id} has started")
+    control.connect(project, link)
+    try:
+        with stoppable():
+            found = _started(project, link, follow)
+    except KeyboardInterrupt:
+        ERR.print("a run that was started goes on; `sottovoce start` watches it again")
+        raise typer.Exit(INTERRUPTED) from None
+    if found is not None:
+        forget_messages(commands.database(project), running=True)
+        raise typer.Exit(0 if found.well else 1)
+
+
+def _started(project: Path, link: Link, follow: bool) -> Outcome | None:
+    """How the run ended that goes on, or a new one; None if nobody waits for that."""
+    from sottovoce.flower import control
+
+    run_id = earlier = control.unfinished(project)
+    if run_id is None:
+        run_id = control.submit(project, link)
+    ERR.print(f"run {run_id} {'goes on already' if earlier else 'has started'}")
     if not follow:
         print(run_id)
-        return
-    try:
-        found = control.follow(project, run_id)
-    except KeyboardInterrupt:
-        ERR.print(f"run {run_id} goes on; nobody is watching it")
-        raise typer.Exit(130) from None
+        return None
+    found = control.follow(project, run_id)
     if not found.well:
-        ERR.print(f"the run ended as {found.status}: {found.details}", style="red", markup=False)
-        raise typer.Exit(1)
+        words = f"run {run_id} ended as {found.status}: {found.details}"
+        ERR.print(words, style="red", markup=False, soft_wrap=True)
+    if earlier and found.failed:  # such as one whose process was killed
+        return _started(project, link, follow)
+    return found
 
 
 def _link(

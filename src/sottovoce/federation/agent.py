@@ -1,7 +1,8 @@
 """One party of a federation: it tries points, learns, says one vector a round, hears the rest.
 
-Its history never leaves it. What it says is one vector over the shared features, made once for
-each round: a draw from its posterior over their weights, or what else its method says.
+What it says is one vector over the shared features, made once for each round: a draw from its
+posterior over their weights, or what else its method says. Its history is not sent, but whoever
+sees its vectors before the noise can work it out.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.searcher import Searcher
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate, kernel_from_list, kernel_to_list
-from sottovoce.files import write_text
+from sottovoce.files import private, write_text
 
 
 class Agent(Searcher):
@@ -121,7 +122,8 @@ class Agent(Searcher):
             "said": None if self._said is None else self._said.to_bytes().hex(),
             "broadcast": None if self._broadcast is None else self._broadcast.to_bytes().hex(),
         }
-        write_text(Path(path), json.dumps(content))
+        with private():
+            write_text(Path(path), json.dumps(content))
 
     @classmethod
     def load(

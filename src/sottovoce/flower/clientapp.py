@@ -16,7 +16,7 @@ from flwr.clientapp import ClientApp
 
 from sottovoce import __version__
 from sottovoce.errors import InvalidInput, StorageError, check
-from sottovoce.files import write_text
+from sottovoce.files import private, write_text
 from sottovoce.flower.diary import log_error
 from sottovoce.flower.site import Objective, Site, refusal
 from sottovoce.flower.studyfile import StudyFile, read_study
@@ -41,6 +41,7 @@ def step(message: Message, context: Context) -> Message:
     return Message(_answered(message, context).to_records(), reply_to=message)
 
 
+@private()
 def _answered(message: Message, context: Context) -> Reply:
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would print what was tried
     call = Call(study="", round=-1, agent=-1, constants={})

@@ -78,9 +78,13 @@ def superlink(project: Path, link: Link, keys: Path | None) -> list[str]:
         _check_file("the coordinator's private key", key)
         command += ["--ssl-certfile", _full(certificate), "--ssl-keyfile", _full(key)]
         command += ["--ssl-ca-certfile", _full(link.root), "--enable-supernode-auth"]
-    database = project / STATE / DATABASE
-    command += ["--database", _full(database), "--disable-runtime-dependency-installation"]
+    command += ["--database", _full(database(project)), "--disable-runtime-dependency-installation"]
     return command
+
+
+def database(project: Path) -> Path:
+    """Where the coordinator's SuperLink keeps what it knows."""
+    return project / STATE / DATABASE
 
 
 def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT) -> list[str]:
@@ -115,9 +119,10 @@ def nodes() -> list[str]:
     return [tool("flwr"), "supernode", "list", CONNECTION, "--format", "json"]
 
 
-def runs(run_id: str) -> list[str]:
-    """Say how a run is."""
-    return [tool("flwr"), "list", CONNECTION, "--run-id", run_id, "--format", "json"]
+def runs(run_id: str | None = None) -> list[str]:
+    """Say how a run is, or all of the last ones."""
+    which = [] if run_id is None else ["--run-id", run_id]
+    return [tool("flwr"), "list", CONNECTION, *which, "--format", "json"]
 
 
 def log(run_id: str) -> list[str]:

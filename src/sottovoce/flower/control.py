@@ -45,6 +45,11 @@ class Outcome(NamedTuple):
         """Whether it ended as it should."""
         return self.status == "finished:completed"
 
+    @property
+    def failed(self) -> bool:
+        """Whether it broke off by itself."""
+        return self.status == "finished:failed"
+
 
 def is_up(link: Link, timeout: float = 1.0) -> bool:
     """Whether the SuperLink answers, with a certificate that is good."""
@@ -81,7 +86,7 @@ def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str,
     )
     path = project / SITES
     sites = read_named(path)
-    commands.write_connection(project / commands.HOME, link)
+    connect(project, link)
     for name, key in zip(names, keys, strict=True):
         if name not in sites:
             sites[name] = _registered(project, key, sites)
@@ -118,6 +123,11 @@ def write_sites(path: Path, sites: Mapping[str, str]) -> None:
     write_text(path, "\n".join([f"{_HEADER}[sites]", *lines]) + "\n")
 
 
+def connect(project: Path, link: Link) -> None:
+    """Have Flower's commands ask this link."""
+    commands.write_connection(project / commands.HOME, link)
+
+
 def listed_nodes(project: Path) -> dict[str, str]:
     """Node id -> status, such as "online"."""
     nodes = _asked(project, commands.nodes())["nodes"]
@@ -126,20 +136,38 @@ def listed_nodes(project: Path) -> dict[str, str]:
 
 def submit(project: Path, link: Link) -> str:
     """Start a run of the study; gives its number."""
-    commands.write_connection(project / commands.HOME, link)
+    connect(project, link)
     return str(_asked(project, commands.run(project))["run-id"])
+
+
+def unfinished(project: Path) -> str | None:
+    """The run that goes on already, if there is one: a second would find the ledger held."""
+    for run in _asked(project, commands.runs())["runs"]:  # the newest first
+        if not _outcome(run).over:
+            return str(run["run-id"])
+    return None
 
 
 def outcome(project: Path, run_id: str) -> Outcome:
     """How a run is now."""
     (run,) = _asked(project, commands.runs(run_id))["runs"]
+    return _outcome(run)
+
+
+def _outcome(run: Mapping[str, Any]) -> Outcome:
     return Outcome(str(run["status"]), str(run["status-details"]))
 
 
 def follow(project: Path, run_id: str, log: Path | None = None) -> Outcome:
     """Show what a run prints until it is over."""
     while True:
-        show(project, run_id, log).wait()
+        shown = show(project, run_id, log)
+        try:
+            shown.wait()
+        except BaseException:  # nobody watches it any more
+            shown.kill()
+            shown.wait()
+            raise
         found = outcome(project, run_id)
         if found.over:
             return found

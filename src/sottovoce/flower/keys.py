@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from sottovoce.errors import MissingExtra, StorageError, check
+from sottovoce.files import private
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -59,6 +60,7 @@ def site_names(sites: Sequence[str]) -> list[str]:
     return list(sites)
 
 
+@private()
 def make_keys(
     folder: Path, sites: Sequence[str], hosts: Sequence[str] = (), *, server: bool = True
 ) -> list[Path]:

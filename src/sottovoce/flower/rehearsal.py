@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
-from sottovoce.files import write_text
+from sottovoce.files import private, write_text
 from sottovoce.flower import commands, control
 from sottovoce.flower.commands import Link
 from sottovoce.flower.journal import NAME, read_journal
 from sottovoce.flower.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
+from sottovoce.flower.linkstore import forget_messages
 from sottovoce.flower.processes import Processes, end_marked
 from sottovoce.flower.project import check_project, copy_project, study_with
 from sottovoce.flower.studyfile import StudyFile
@@ -69,6 +70,7 @@ class Stage:
         return self.folder / "logs" / f"{name}.log"
 
 
+@private()
 def rehearse(
     project: Path,
     sites: int = 5,
@@ -92,6 +94,8 @@ def rehearse(
         except BaseException:
             tell(f"what was printed is in {stage.folder / 'logs'}")
             raise
+        finally:
+            forget_messages(commands.database(stage.coordinator), running=False)
     return _result(stage, keep, time.monotonic() - began)
 
 

@@ -22,6 +22,7 @@ from flwr.superlink.grid import InMemoryGrid
 
 from sottovoce.errors import ProtocolError, SimulationOnly, check
 from sottovoce.federation.server import Server
+from sottovoce.files import private
 from sottovoce.flower.coordinator import Coordinator, alone
 from sottovoce.flower.journal import NAME
 from sottovoce.flower.sitesfile import read_sites
@@ -68,6 +69,7 @@ class Settings:
 
 
 @app.main()
+@private()
 def main(grid: Grid, context: Context) -> None:
     """Run a study from where its ledger ends."""
     settings = Settings.read(context.run_config)

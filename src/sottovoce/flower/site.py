@@ -1,4 +1,4 @@
-"""One party of a federation: its trials are Optuna's, and its history stays on its own disk.
+"""One party of a federation: its trials are Optuna's, recorded on its own disk.
 
 A site lives for one call only. What lasts is its `Diary`; its `Agent` is made anew from that,
 so a process may be killed at any moment, and the next call goes on from what was stored.
