@@ -188,6 +188,16 @@ class Server:
         done = self._ledger.entries
         return self.broadcast(done[-1].round) if done else None
 
+    def digest(self, round_number: int) -> str | None:
+        """The ledger's digest of a round; None if it does not hold it."""
+        entry = self._ledger.find(round_number)
+        return None if entry is None else entry.digest
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The ledger's digests, the study's own first: what all later ones must extend."""
+        return tuple(self._ledger.digests)
+
     def close(self) -> None:
         """Let go of the ledger."""
         self._ledger.close()

@@ -1,7 +1,8 @@
 """What a site remembers: an Optuna study on its own disk, and nothing besides.
 
-Study attributes: study (fingerprint), site (agent number), broadcast (the last one heard),
-broadcast-R (digest of the one of round R), said-R (what it said in round R; empty: nothing).
+Study attributes: study (fingerprint), site (agent number), heard (round of the last broadcast, and
+the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (digest of the one of
+round R), contradiction (that there were two of a round, in words), said-R (what it said in R).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
 was run for; noted last, without it the trial never began), and of a failed one: lost (its process
 died), mistake (of the objective's declarations; not a trial of the study), error.
@@ -14,7 +15,7 @@ import fcntl
 import hashlib
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
 from sottovoce.files import write_whole
+from sottovoce.flower.chain import released
 from sottovoce.messages import Broadcast, Message
 from sottovoce.study import Study
 
@@ -53,6 +55,13 @@ class Lost(NamedTuple):
 
     params: dict[str, Any]
     attempts: int
+
+
+class Heard(NamedTuple):
+    """The last broadcast that was heard: its round, and the ledger's newest digest in it."""
+
+    round: int = -1  # none
+    head: str = ""
 
 
 @contextmanager
@@ -159,25 +168,53 @@ class Diary:
             self._study.set_user_attr(name, value)
         return noted.get(name, value)
 
-    def compare(self, broadcast: Broadcast) -> None:
-        """Refuse a second content for a round that was broadcast before."""
+    def compare(self, broadcast: Broadcast | None, chain: Sequence[str]) -> None:
+        """Refuse a second content for a round that was broadcast before, and all calls after that.
+
+        Fresh noise for the same round is a second release, which nobody accounted for.
+        """
         with _stored():
-            known = self._study.user_attrs.get(f"broadcast-{broadcast.round}")
-        if known is not None and known != _digest(broadcast):
-            # fresh noise for the same round is a second release, which nobody accounted for
+            noted = self._study.user_attrs
+        if "contradiction" not in noted and broadcast is not None:
+            number = self._contradicted(noted, broadcast, chain)
+            if number is not None:
+                text = f"round {number} was broadcast before, with other content: was the "
+                text += "coordinator's ledger lost, or an old one restored?"
+                noted["contradiction"] = self._remembered("contradiction", text)
+        if "contradiction" in noted:
             raise ProtocolError(
-                f"round {broadcast.round} was broadcast before, with other content: "
-                "was the coordinator's ledger lost?"
+                f"{noted['contradiction']} This site takes no further part in the study"
             )
 
-    def hear(self, broadcast: Broadcast) -> None:
-        """Remember a broadcast as the last one."""
+    def _contradicted(
+        self, noted: Mapping[str, Any], broadcast: Broadcast, chain: Sequence[str]
+    ) -> int | None:
+        """The first round that has another content now."""
+        known = noted["heard"]["chain"] if "heard" in noted else []
+        rounds = released(self._expected, broadcast.round)
+        for number, old, new in zip([0, *rounds], known, chain, strict=False):
+            if old != new:
+                return number
+        same = noted.get(f"broadcast-{broadcast.round}") in (None, _digest(broadcast))
+        return None if same else broadcast.round
+
+    def hear(self, broadcast: Broadcast, chain: Sequence[str]) -> None:
+        """Remember a broadcast as the last one; first of all, that it was heard."""
         with _stored():
+            heard = {"round": broadcast.round, "chain": list(chain)}
+            self._study.set_user_attr("heard", heard)
             self._note_once(f"broadcast-{broadcast.round}", _digest(broadcast))
             self._study.set_user_attr("broadcast", _text(broadcast.to_bytes()))
 
     @property
-    def heard(self) -> Broadcast | None:
+    def heard(self) -> Heard:
+        """How far it has heard."""
+        with _stored():
+            heard = self._study.user_attrs.get("heard")
+        return Heard() if heard is None else Heard(heard["round"], heard["chain"][-1])
+
+    @property
+    def broadcast(self) -> Broadcast | None:
         """The last broadcast."""
         with _stored():
             text = self._study.user_attrs.get("broadcast")

@@ -10,6 +10,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
+from sottovoce.flower.chain import check_form, check_links
 from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
@@ -106,19 +108,36 @@ class Site:
         got = None if call.broadcast is None else call.broadcast.round
         if got != before:
             raise WrongRound(f"before round {call.round} comes broadcast {before}, got {got}")
+        check_form(self._file.study, call.broadcast, call.chain)
 
     def _step(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+        """Answer, and say with it what was heard: that follows from the calls alone."""
         diary.claim(call.agent)
-        if call.broadcast is not None:
-            diary.compare(call.broadcast)
+        try:
+            said = self._said(call, diary, log)
+        except Exception as error:
+            log_error(self._folder, error)
+            said = refusal(call, error)
+        heard = diary.heard
+        return replace(said, heard=heard.round, head=heard.head)
+
+    def _said(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+        diary.compare(call.broadcast, call.chain)
+        heard = diary.heard.round
+        if call.round <= heard:
+            # A coordinator asks again only for a round that it has not committed. One that was
+            # broadcast is spent: what this site said then must not get into a second release.
+            raise WrongRound(
+                f"this site has heard the broadcast of round {heard}, and does not speak in round "
+                f"{call.round} again: was an old ledger restored?"
+            )
         if not diary.spoke(call.round):
             diary.bury()
             agent, draws = self._agent(call, diary)
-            if call.round < agent.round:
-                raise WrongRound(f"this site is at round {agent.round}, called for {call.round}")
             if call.broadcast is not None:
                 agent.receive(call.broadcast)
-                diary.hear(call.broadcast)
+                check_links(self._file.study, call.broadcast, call.chain, call.seed)
+                diary.hear(call.broadcast, call.chain)
             self._try(call, diary, agent, draws, log)
             if call.round == self._file.study.rounds:
                 return reply(call, "done", "the study is over")
@@ -138,7 +157,7 @@ class Site:
         try:
             for told in diary.told:
                 agent.tell(told.params, told.value)
-            heard = diary.heard
+            heard = diary.broadcast
             if heard is not None:
                 agent.receive(heard)
         except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
