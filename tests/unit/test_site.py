@@ -18,8 +18,9 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
+from sottovoce.flower import leaving
 from sottovoce.flower.diary import ATTEMPTS, Diary
-from sottovoce.flower.site import SILENT, Objective, Site
+from sottovoce.flower.site import Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.messages import Broadcast
@@ -398,17 +399,70 @@ def test_failed_and_pruned_trials_are_recorded_and_the_site_stays_in(tmp_path: P
     assert Site(file, objective, tmp_path).answer(call(0, file=file)).message == reply.message
 
 
-def test_a_site_whose_trials_all_failed_says_nothing(tmp_path: Path) -> None:
-    sums = replace(SOTTOVOCE, initial=INITIAL)
-    file = replace(FILE, study=replace(FILE.study, method=sums))
+def broken(trial: Trial) -> float:
+    raise RuntimeError("patient 12345\nand more")
 
-    def broken(trial: Trial) -> float:
-        raise RuntimeError("patient 12345")
 
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+@pytest.mark.parametrize("hears", FILES)
+def test_a_site_whose_trials_all_failed_leaves_before_it_speaks(
+    tmp_path: Path, hears: str, storage: str
+) -> None:
+    file = FILES[hears]
+    reply = Site(file, broken, tmp_path, storage=storage).answer(call(0, file=file))
+    assert (reply.answer, reply.vector, reply.reason) == ("left", None, "it left the study")
+    assert leaving.why(tmp_path) == (
+        f"This site left the study in round 0: none of its {INITIAL} trials gave a value. The last "
+        f"error: RuntimeError: patient 12345. Its log is {tmp_path / 'site.log'}"
+    )
+    assert "Traceback" in (tmp_path / "site.log").read_text()
+    late = Site(file, broken, tmp_path, storage=storage).answer(asked_after(file=file))
+    assert (late.answer, late.vector, late.heard) == ("left", None, 0)
+    assert finished(tmp_path, storage) == []
+
+
+def test_a_site_that_left_begins_anew_when_its_objective_is_mended(tmp_path: Path) -> None:
     for _ in range(2):
-        reply = Site(file, broken, tmp_path).answer(call(0, file=file))
-        assert (reply.answer, reply.vector, reply.reason) == ("done", None, SILENT)
-    assert len(trials(tmp_path)) == INITIAL
+        assert Site(FILE, broken, tmp_path).answer(call(0)).answer == "left"
+    first = Site(FILE, quadratic, tmp_path).answer(call(0))
+    assert first.answer == "vector"
+    assert leaving.why(tmp_path) is None
+    assert finished(tmp_path) == [0] * INITIAL
+    asked = [json.dumps(trial.user_attrs["asked"]) for trial in trials(tmp_path)]
+    assert len(asked) == 3 * INITIAL
+    assert Site(FILE, broken, tmp_path).answer(asked_after(first)).answer == "vector"
+
+
+def test_one_value_among_failures_is_enough_to_stay(tmp_path: Path) -> None:
+    def rarely(trial: Trial) -> float:
+        return quadratic(trial) if trial.number == INITIAL - 1 else broken(trial)
+
+    first = Site(FILE, rarely, tmp_path).answer(call(0))
+    assert first.answer == "vector"
+    assert Site(FILE, broken, tmp_path).answer(asked_after(first)).answer == "vector"
+    assert leaving.why(tmp_path) is None
+
+
+def test_a_site_whose_trials_are_all_pruned_leaves_too(tmp_path: Path) -> None:
+    def pruned(trial: Trial) -> float:
+        raise optuna.TrialPruned
+
+    assert Site(FILE, pruned, tmp_path).answer(call(0)).answer == "left"
+    assert "The last error: all were pruned" in (leaving.why(tmp_path) or "")
+
+
+def test_a_site_that_finds_nothing_but_failures_at_the_end_is_not_done(tmp_path: Path) -> None:
+    assert Site(FILE, broken, tmp_path).answer(asked_after(releases=ROUNDS)).answer == "left"
+
+
+def test_a_vector_of_zeros_is_said_like_any_other(tmp_path: Path) -> None:
+    file = FILES["learn"]
+    reply = Site(file, lambda trial: 0.5 + 0 * quadratic(trial), tmp_path).answer(
+        call(0, file=file)
+    )
+    assert (reply.answer, reply.reason) == ("vector", "")
+    assert reply.vector is not None
+    assert not np.any(reply.vector)
 
 
 def undeclared(trial: Trial) -> float:

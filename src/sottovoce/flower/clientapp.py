@@ -17,8 +17,9 @@ from flwr.clientapp import ClientApp
 from sottovoce import __version__
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.files import write_text
-from sottovoce.flower.diary import log_error
+from sottovoce.flower.leaving import HOME
 from sottovoce.flower.site import Objective, Site, refusal
+from sottovoce.flower.sitelog import log_error
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 
@@ -67,7 +68,7 @@ def home_of(context: Context, agent: int) -> Home:
     """Where the site lives: its operator says so, or in a simulation the run."""
     own = str(context.node_config.get("project", ""))
     if own:
-        return Home(_folder("project", own), Path(own) / "site", simulation=False)
+        return Home(_folder("project", own), Path(own) / HOME, simulation=False)
     if not _simulated(context):
         raise InvalidInput(
             "a site needs a folder of its own: start its SuperNode with "

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 GRACE = 30.0  # seconds for a step beside its trials: starting up, travelling
 
 Heard = Literal["spoke", "done", "unfit", "out"]
-# Whoever said a vector, or had none to say, was there; "out" is who refused, or whose reply did
-# not fit the round. Presence is public, and what is done may depend on it, but never on what was
-# said: a vector that is unfit to be used counts as presence like any other.
+# Whoever said a vector, or had none to say, was there; "out" is who refused or left, or whose reply
+# did not fit the round. Presence is public, and whether a round is released may depend on it, but
+# never on what was said: zero-out adjacency compares a site with one that is there and says zeros.
+# A vector of zeros, or one that is unfit to be used, counts as presence like any other.
 _PRESENT = ("spoke", "done", "unfit")
 
 
@@ -183,8 +184,8 @@ class Coordinator:
             raise WrongRound(f"round {step.round} is open, got a reply for round {reply.round}")
         if self._heard.get(agent) in ("spoke", "done"):
             raise DuplicateMessage(f"it has already answered in round {step.round}")
-        if reply.answer == "refused":
-            self._note("refused", reply.reason, agent=agent)
+        if reply.answer in ("refused", "left"):
+            self._note(reply.answer, reply.reason, agent=agent)
             self._heard[agent] = "out"
         elif reply.answer == "done":
             self._heard[agent] = "done"
@@ -251,6 +252,7 @@ class Coordinator:
             "absent": agents - len(self._heard),
             "rejected": self._lines["rejected"],
             "refused": self._lines["refused"],
+            "left": self._lines["left"],
         }
 
     def _nobody(self, step: Step) -> ProtocolError:

@@ -2,7 +2,8 @@
 
 Study attributes: study (fingerprint), site (agent number), heard (round of the last broadcast, and
 the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (digest of the one of
-round R), contradiction (that there were two of a round, in words), said-R (what it said in R).
+round R), contradiction (that there were two of a round, in words), said-R (what it said in R), left
+(how many trials there were when it left, all failed: none of them is the study's any more).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
 was run for; noted last, without it the trial never began), and of a failed one: lost (its process
 died), mistake (of the objective's declarations; not a trial of the study), error.
@@ -13,10 +14,9 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
-import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
@@ -83,25 +83,6 @@ def _taken(file: IO[str], until: float) -> bool:
             if time.monotonic() >= until:
                 return False
             time.sleep(_PAUSE)
-
-
-@contextmanager
-def site_log(folder: Path) -> Iterator[logging.Logger]:
-    """The site's own log, which nothing else writes to and nothing else repeats."""
-    log = logging.Logger("sottovoce.site")
-    handler = logging.FileHandler(folder / "site.log", delay=True, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    try:
-        yield log
-    finally:
-        handler.close()
-
-
-def log_error(folder: Path, error: Exception) -> None:
-    """Write an error down with all its circumstances, which stay at the site."""
-    with suppress(OSError), site_log(folder) as log:
-        log.error("%s", error, exc_info=error)
 
 
 @contextmanager
@@ -220,22 +201,21 @@ class Diary:
             text = self._study.user_attrs.get("broadcast")
         return None if text is None else Broadcast.from_bytes(base64.b64decode(text))
 
-    def say(self, round_number: int, message: Message | None) -> None:
-        """Remember what is about to be said; None: nothing."""
-        text = "" if message is None else _text(message.to_bytes())
+    def say(self, round_number: int, message: Message) -> None:
+        """Remember what is about to be said."""
         with _stored():
-            self._study.set_user_attr(f"said-{round_number}", text)
+            self._study.set_user_attr(f"said-{round_number}", _text(message.to_bytes()))
 
     def spoke(self, round_number: int) -> bool:
         """Whether it is settled what is said in a round."""
         with _stored():
             return f"said-{round_number}" in self._study.user_attrs
 
-    def said(self, round_number: int) -> Message | None:
+    def said(self, round_number: int) -> Message:
         """What was said in a round."""
         with _stored():
             text = self._study.user_attrs[f"said-{round_number}"]
-        return Message.from_bytes(base64.b64decode(text)) if text else None
+        return Message.from_bytes(base64.b64decode(text))
 
     def bury(self) -> None:
         """Give up the trials that were under way when their process died."""
@@ -249,13 +229,29 @@ class Diary:
         """The trials that count, in order."""
         with _stored():
             trials = self._study.get_trials(deepcopy=False, states=_ENDED)
-        return [_told(trial) for trial in trials if _counts(trial)]
+            left = self._study.user_attrs.get("left", 0)
+        return [_told(trial) for trial in trials if trial.number >= left and _counts(trial)]
+
+    @property
+    def last_error(self) -> str:
+        """How the last trial that failed did so, in one line."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+        noted = trials[-1].user_attrs if trials else {"error": "all were pruned"}
+        lines = str(noted.get("error", "its process died")).splitlines()
+        return lines[0] if lines else "one without a word"
+
+    def leave(self) -> None:
+        """Begin anew when it is called next: no trial so far counts."""
+        with _stored():
+            self._study.set_user_attr("left", len(self._study.get_trials(deepcopy=False)))
 
     def lost(self, round_number: int) -> Lost | None:
         """The last trial, if its process died in this round and it may be attempted again."""
         with _stored():
             trials = self._study.get_trials(deepcopy=False)
-        noted = trials[-1].user_attrs if trials else {}
+            left = self._study.user_attrs.get("left", 0)
+        noted = trials[-1].user_attrs if len(trials) > left else {}
         if "lost" not in noted or noted.get("round") != round_number or _counts(trials[-1]):
             return None
         return Lost(noted["asked"], noted["attempt"])

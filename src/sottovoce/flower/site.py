@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
@@ -33,11 +32,12 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
+from sottovoce.flower import leaving
 from sottovoce.flower.chain import check_form, check_links
-from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
+from sottovoce.flower.diary import Diary, Lost, Told, lock
+from sottovoce.flower.sitelog import LOG, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
-from sottovoce.messages import Message
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
 from sottovoce.searcher import LARGEST
 from sottovoce.simulate import Draws
@@ -46,7 +46,7 @@ from sottovoce.simulate.script import AgentDraws
 Objective = Callable[[Trial], Any]
 
 PATIENCE = 2.0  # seconds to wait for an earlier call to end
-SILENT = "it has nothing to say: none of its trials gave a value"
+LEFT = "it left the study"  # all that the coordinator learns
 
 
 class Site:
@@ -71,7 +71,10 @@ class Site:
         self._declared = distributions_of(file.study.space)
 
     def answer(self, call: Call) -> Reply:
-        """Do a step of the study; the same call again runs nothing, and gets the same reply."""
+        """Do a step of the study; the same call again runs nothing, and gets the same reply.
+
+        Unless the site refused or left: then it tries again, as its objective may be mended.
+        """
         try:
             self._check(call)
             with lock(self._folder, self._patience) as held:
@@ -139,13 +142,27 @@ class Site:
                 check_links(self._file.study, call.broadcast, call.chain, call.seed)
                 diary.hear(call.broadcast, call.chain)
             self._try(call, diary, agent, draws, log)
+            if all(told.value is None for told in diary.told):
+                return self._leave(call, diary)
+            leaving.forget(self._folder)
             if call.round == self._file.study.rounds:
                 return reply(call, "done", "the study is over")
             if draws is not None:
                 draws.begin_message(call.round)
-            message = agent.message(call.round)
-            diary.say(call.round, message if np.any(message.vector) else None)
-        return _spoken(call, diary.said(call.round))
+            diary.say(call.round, agent.message(call.round))
+        said = diary.said(call.round)
+        return Reply(call.study, call.round, call.agent, "vector", said.vector)
+
+    def _leave(self, call: Call, diary: Diary) -> Reply:
+        """Leave before anything is said: trials that all failed are a mistake, not a result."""
+        count, error = len(diary.told), diary.last_error
+        leaving.note(
+            self._folder,
+            f"This site left the study in round {call.round}: none of its {count} trials gave a "
+            f"value. The last error: {error}. Its log is {self._folder.absolute() / LOG}",
+        )
+        diary.leave()
+        return reply(call, "left", LEFT)
 
     def _agent(self, call: Call, diary: Diary) -> tuple[Agent, AgentDraws | None]:
         """The agent that this site has become, and in a seeded simulation its draws."""
@@ -253,12 +270,6 @@ def refusal(call: Call, error: Exception) -> Reply:
     kind = type(error).__name__
     ours = isinstance(error, SottovoceError)
     return reply(call, "refused", f"{kind}: {error}" if ours else kind)
-
-
-def _spoken(call: Call, message: Message | None) -> Reply:
-    if message is None:
-        return reply(call, "done", SILENT)
-    return Reply(call.study, call.round, call.agent, "vector", message.vector)
 
 
 def _value(result: Any) -> float | None:

@@ -27,7 +27,7 @@ SCHEMA = 2
 RECORD = "sottovoce"  # name of the record of plain values
 LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
 
-Answer = Literal["vector", "done", "busy", "refused"]
+Answer = Literal["vector", "done", "busy", "refused", "left"]
 _ANSWERS: tuple[str, ...] = get_args(Answer)
 _TEXT = 500  # characters of a reason that are kept
 _DIGEST = 64  # characters of a digest
@@ -88,7 +88,8 @@ class Reply:
     """What a site answers.
 
     vector: what it says; done: nothing is to be said in this round; busy: it is still at an
-    earlier trial; refused: it does not take part as asked, for the reason given.
+    earlier trial; refused: it does not take part as asked, for the reason given; left: it does not
+    take part, by its own decision.
     """
 
     study: str  # fingerprint
