@@ -19,7 +19,7 @@ import pytest
 from optuna.trial import Trial, TrialState
 
 from sottovoce.flower import leaving
-from sottovoce.flower.diary import ATTEMPTS, Diary
+from sottovoce.flower.diary import ATTEMPTS, STORAGES, Diary
 from sottovoce.flower.site import Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
@@ -708,6 +708,21 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     reply = Site(FILE, quadratic, tmp_path / "file" / "site").answer(call(0))
     assert reply.reason == "StorageError: the site's storage failed (NotADirectoryError)"
+
+
+@pytest.mark.parametrize(("first", "then"), [("sqlite", "journal"), ("journal", "sqlite")])
+def test_a_site_has_one_memory_and_refuses_a_second(tmp_path: Path, first: str, then: str) -> None:
+    spoken = Site(FILE, quadratic, tmp_path, storage=first).answer(call(0))
+    reply = Site(FILE, quadratic, tmp_path, storage=then).answer(call(0))
+    assert (reply.answer, reply.vector) == ("refused", None)
+    assert f"this site's memory is {STORAGES[first]}, it is told to use {STORAGES[then]}" in (
+        reply.reason
+    )
+    assert not (tmp_path / STORAGES[then]).exists()
+    assert Site(FILE, quadratic, tmp_path, storage=first).answer(call(0)).message == spoken.message
+    (tmp_path / STORAGES[then]).touch()  # of both, neither is known to be the right one
+    reply = Site(FILE, quadratic, tmp_path, storage=first).answer(call(0))
+    assert reply.reason.startswith("StorageError: this site's memory is")
 
 
 def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:

@@ -49,13 +49,13 @@ def _answered(message: Message, context: Context) -> Reply:
     try:
         call = Call.from_records(message.content)
         home = home_of(context, call.agent)
-        storage = str(context.node_config.get("storage") or context.run_config.get("storage", ""))
         site = Site(
             study_of(home),
             objective_of(home.project),
             home.folder,
             simulation=home.simulation,
-            storage=storage or "sqlite",
+            # the node's alone to say: another memory is a blank one, in which nothing was said yet
+            storage=str(context.node_config.get("storage", "sqlite")),
         )
         return site.answer(call)
     except Exception as error:

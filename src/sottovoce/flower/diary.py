@@ -102,6 +102,7 @@ class Diary:
         self._expected, self._maximise = study, maximise
         path = folder / STORAGES[storage]
         with _stored():
+            _check_only(path)
             if not path.exists():
                 write_whole(path, lambda part: _create(part, storage, _direction(maximise)))
             self._storage = _opened(path, storage)
@@ -272,6 +273,16 @@ class Diary:
                 trial.set_user_attr(name, reason)
             self._study.tell(trial, value, state)
             return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
+
+
+def _check_only(path: Path) -> None:
+    """Refuse to begin, or to use, a memory that has another one beside it."""
+    for name in STORAGES.values():
+        if name != path.name and path.with_name(name).exists():
+            raise StorageError(
+                f"this site's memory is {name}, it is told to use {path.name}: with another it "
+                f"would speak again as if it never had"
+            )
 
 
 def _counts(trial: FrozenTrial) -> bool:
