@@ -23,6 +23,7 @@ TESTS = {
     "privacy/noise.py": ("tests/unit/privacy/test_noise.py", "tests/unit/privacy/test_release.py"),
     "privacy/accountant.py": ("tests/unit/privacy/test_accountant.py",),
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
+    "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
     "federation/server.py": ("tests/unit/test_server.py", "tests/endtoend/test_kill.py"),
 }
@@ -41,6 +42,7 @@ class Mutant:
 RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
 SERVER = "federation/server.py"
+CHAIN = "privacy/chain.py"
 
 MUTANTS = [
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
@@ -170,11 +172,11 @@ MUTANTS = [
     Mutant(
         "chain not checked",
         LEDGER,
-        "or digest != _digest(previous, seq, round_number, header, payload)",
+        "or digest != entry_digest(previous, seq, round_number, header, payload)",
         "",
     ),
     Mutant("truncation not noticed", LEDGER, "if head.entries > count:", "if False:"),
-    Mutant("payload outside the digest", LEDGER, "header.encode(), payload)", "header.encode())"),
+    Mutant("payload outside the digest", CHAIN, "header.encode(), payload)", "header.encode())"),
     Mutant(
         "round may be written twice",
         LEDGER,

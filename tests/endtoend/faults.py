@@ -30,6 +30,7 @@ SCENARIOS: dict[str, Callable[[Path, int, random.Random], list[Row]]] = {
     "evil": harm.site_is_evil,
     "strangers": harm.strangers,
     "disk": harm.disk_full,
+    "backup": harm.backup_restored,
 }
 
 

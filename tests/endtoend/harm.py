@@ -191,6 +191,44 @@ def disk_full(folder: Path, kills: int, random_: random.Random) -> list[Row]:
         return [Row("The ledger's disk is full", done, happened, spent, plan.epsilon, fed.released)]
 
 
+def backup_restored(folder: Path, kills: int, random_: random.Random) -> list[Row]:
+    """An old backup of the ledger and its head is put in place after the study's end."""
+    plan = Plan(rounds=3)
+    with Federation(folder / "study", plan) as fed:
+        fed.submit()
+        fed.wait(lambda: fed.released >= 1, "a round is released")
+        _copy_ledger(fed.state, folder / "old")
+        held = fed.released
+        ended = fed.finish()
+        require(ended.well, f"the run ended as {ended}")
+        _copy_ledger(fed.state, folder / "newest")
+        _copy_ledger(folder / "old", fed.state)
+        require(fed.released < plan.rounds, "the backup is not old")
+        fed.submit()
+        ended = fed.finish()
+        require(ended.over and not ended.well, f"the run ended as {ended}")
+        require("which this ledger does not hold" in ended.details, f"the run ended as {ended}")
+        require(fed.released == held, "something was released")
+        _copy_ledger(folder / "newest", fed.state)
+        fed.submit()
+        ended = fed.finish()
+        require(ended.well, f"the run ended as {ended}")
+        spent = finished(fed, Counter())
+        happened = (
+            "the sites refuse to speak, and say what they have heard; the run stops with the "
+        )
+        happened += "site's name, nothing is released; with the newest ledger in place, all is well"
+        fault = "An old backup of the ledger and its head is restored"
+        done = "after the study's end, the files of its first round"
+        return [Row(fault, done, happened, spent, plan.epsilon, fed.released)]
+
+
+def _copy_ledger(source: Path, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    for name in ("ledger.db", "ledger.db.head"):
+        shutil.copy2(source / name, target / name)
+
+
 def sent(fed: Federation, name: str) -> list[str]:
     """The rounds of which a site has got the broadcast."""
     stored = fed.storage(name)

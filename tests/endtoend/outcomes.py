@@ -42,6 +42,18 @@ What an operator does:
   connect again by themselves.
 - A site that is away counts as zero; the round's noise, and its ε, are the same. If all are away
   the run stops, with nothing released and nothing spent; `sottovoce start` goes on.
+- A run that stops since a site has heard a round that the ledger does not hold: the ledger is an
+  old one. Put the newest `ledger.db` and `ledger.db.head` back, and `sottovoce start` goes on; if
+  they are lost, the study is over: what it has spent can no longer be told. Nothing proves a site
+  wrong that makes this up, so it is believed; the journal names it, under `ahead`. To go on without
+  it, unregister its node: `flwr supernode unregister NODE federation`, with NODE from `sites.toml`,
+  which stays as it is.
+- A site that says a round was broadcast before with other content takes no further part in the
+  study, whatever it is sent: two releases of that round are out.
+- A site whose trials have all failed leaves before it speaks. The coordinator learns that it left
+  (journal: `left`), and counts it as away; its operator sees the error, as `join` ends with it and
+  status 2, and it is in `site/left.txt`. With `objective.py` mended, `sottovoce join` takes part
+  again: it begins with the initial trials. If all sites leave, nothing is released, or spent.
 """
 
 

@@ -129,6 +129,11 @@ def test_a_full_disk_stops_the_run_and_sends_nothing(tmp_path: Path) -> None:
     assert "all holds" in faults(tmp_path, "--only", "disk", limit=1800)
 
 
+@pytest.mark.slow
+def test_an_old_backup_of_the_ledger_releases_nothing(tmp_path: Path) -> None:
+    assert "all holds" in faults(tmp_path, "--only", "backup", limit=1800)
+
+
 def test_the_page_of_faults_has_a_line_of_each() -> None:
     text = (ROOT / "docs" / "faults.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("| ")]

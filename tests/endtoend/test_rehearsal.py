@@ -123,6 +123,30 @@ def vectors_of(site: Path) -> list[NDArray[np.float64]]:
     return [Message.from_bytes(base64.b64decode(text)).vector for text in texts]
 
 
+@pytest.mark.slow
+def test_a_rehearsal_whose_objective_always_fails_shows_its_error_and_keeps_the_logs(
+    project: Path,
+) -> None:
+    (project / "objective.py").write_text(
+        'def objective(trial):\n    raise KeyError("diagnosis")\n'
+    )
+    process = started("rehearse", "--sites", "2", cwd=project)
+    out, err = process.communicate(timeout=LIMIT)
+    assert (process.returncode, out) == (2, "")
+    words = " ".join(err.split())
+    assert (
+        "error: 2 of 2 sites left the study. site-1: This site left the study in round 0" in words
+    )
+    assert "The last error: KeyError: 'diagnosis'" in words
+    stage = project / "rehearsal"
+    assert "Traceback" in (stage / "site-1" / "site" / "site.log").read_text()
+    assert read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries == ()
+    journal = (stage / "hub" / "coordinator" / "journal.jsonl").read_text()
+    assert journal.count('"event": "left"') == 2
+    assert "diagnosis" not in journal
+    assert those_in(stage) == {}
+
+
 def config(stage: Path) -> str:
     return (stage / "hub" / ".flwr" / "config.toml").read_text()
 

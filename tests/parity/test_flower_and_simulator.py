@@ -113,7 +113,8 @@ def by_calls(file: StudyFile, folder: Path) -> dict[int, NDArray[np.float64]]:
             server.open_round()
         for n in range(study.agents):
             site = Site(file, objective, folder / str(n), simulation=True, storage="journal")
-            call = Call(study.fingerprint, step.round, n, file.constants, broadcast, SEED)
+            chain = () if broadcast is None else server.chain
+            call = Call(study.fingerprint, step.round, n, file.constants, broadcast, SEED, chain)
             reply = called(site, call)
             if step.round < study.rounds:
                 server.submit(reply.message)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sottovoce import cli
+from sottovoce.flower import leaving
 from sottovoce.flower.project import make_project
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
@@ -92,9 +95,9 @@ def test_a_site_that_was_in_for_long_does_not_try_again(
 
     run = processes.run_until_ended
 
-    def long_run(command: list[str], env: dict[str, str], cwd: Path) -> int:
+    def long_run(command: list[str], env: dict[str, str], cwd: Path, **named: Any) -> int:
         clock.sleep(3600)
-        return run(command, env, cwd)
+        return run(command, env, cwd, **named)
 
     monkeypatch.setattr(processes, "run_until_ended", long_run)
     status, err = join("exit 7")
@@ -110,3 +113,29 @@ def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Cloc
 def test_a_site_whose_node_ends_well_does_not_try_again(join: Joined, clock: Clock) -> None:
     assert join("exit 0") == (0, "")
     assert len(starts()) == 1
+
+
+def test_a_site_that_left_shows_its_error_and_ends_with_status_2(
+    join: Joined, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaving, "FAREWELL", 0.5)
+    began = time.monotonic()
+    status, err = join("mkdir -p site; echo 'ValueError: no data' > site/left.txt; exec sleep 60")
+    assert (status, err) == (2, "error: ValueError: no data")
+    assert 0.5 < time.monotonic() - began < 30
+    assert len(starts()) == 1
+
+
+def test_a_site_whose_node_ends_after_it_left_does_not_try_again(
+    join: Joined, clock: Clock
+) -> None:
+    status, err = join("mkdir -p site; echo 'ValueError: no data' > site/left.txt; exit 7")
+    assert (status, err) == (2, "error: ValueError: no data")
+    assert len(starts()) == 1
+
+
+def test_that_a_site_left_is_forgotten_when_it_joins_again(join: Joined, clock: Clock) -> None:
+    Path("site").mkdir()
+    leaving.note(Path("site"), "it had no data")
+    assert join("exit 0") == (0, "")
+    assert leaving.why(Path("site")) is None

@@ -98,6 +98,26 @@ def test_a_storage_of_the_nodes_choice_is_taken(project: Path) -> None:
     assert (project / "site" / "study.journal").exists()
 
 
+def test_a_run_cannot_give_a_site_another_memory(project: Path) -> None:
+    file, node = read_study(project / "study.toml"), {"project": str(project)}
+    first = answered(first_call(file), node)
+    again = answered(first_call(file), node, {"storage": "journal"})
+    assert again.message == first.message
+    assert not (project / "site" / "study.journal").exists()
+
+
+def test_a_site_that_is_told_to_use_another_memory_than_it_has_refuses(project: Path) -> None:
+    file, node = read_study(project / "study.toml"), {"project": str(project)}
+    assert answered(first_call(file), node).answer == "vector"
+    reply = answered(first_call(file), {**node, "storage": "journal"})
+    assert (reply.answer, reply.reason) == (
+        "refused",
+        "StorageError: this site's memory is study.db, it is told to use study.journal: "
+        "with another it would speak again as if it never had",
+    )
+    assert not (project / "site" / "study.journal").exists()
+
+
 def test_a_seed_is_refused_in_a_deployment(project: Path) -> None:
     file = read_study(project / "study.toml")
     reply = answered(first_call(file, seed=0), {"project": str(project), "partition-id": 0})

@@ -172,6 +172,7 @@ def test_absent_sites_count_as_zero_and_are_counted(tmp_path: Path) -> None:
         "absent": 2,
         "rejected": 0,
         "refused": 0,
+        "left": 0,
     }
     coordinator.stop()
 
@@ -195,25 +196,25 @@ BAD = {
     "NaN": reply(1, vector=np.asarray([1.0, math.nan, 0.0, 0.0])),
     "huge": reply(1, vector=np.full(FEATURES, 1e200)),
     "wrong shape": reply(1, vector=np.ones(FEATURES + 1)),
-    "all zero": reply(1, vector=np.zeros(FEATURES)),
     "no vector": reply(1, vector=None),
     "another agent": reply(2),
     "no agent": replace(reply(1), agent=-1),
     "a later round": reply(1, 1),
     "another study": reply(1, study="0" * 64),
     "refused": reply(1, answer="refused", vector=None, reason="epsilon differs"),
+    "left": reply(1, answer="left", vector=None, reason="it left the study"),
 }
 REASONS = {
     "NaN": "finite",
     "huge": "exceed",
     "wrong shape": "shape",
-    "all zero": "all zero",
     "no vector": "said nothing",
     "another agent": "the site is agent 1, its reply is of agent 2",
     "no agent": "of agent -1",
     "a later round": "round 0 is open, got a reply for round 1",
     "another study": "its study is '000000000000'",
     "refused": "epsilon differs",
+    "left": "it left the study",
 }
 
 
@@ -226,7 +227,7 @@ def test_a_bad_reply_is_noted_and_its_site_counts_as_zero(what: str, tmp_path: P
     attacked.take(900, reply(0))
     attacked.take(901, BAD[what])
     noted = last_line(tmp_path)
-    assert noted["event"] == ("refused" if what == "refused" else "rejected")
+    assert noted["event"] == (what if what in ("refused", "left") else "rejected")
     assert REASONS[what] in noted["reason"]
     assert (noted["round"], noted["agent"]) == (0, 1)
     assert attacked.waiting == {902}  # who answered is not called again
@@ -294,7 +295,7 @@ def test_a_busy_site_is_waited_for(tmp_path: Path) -> None:
 def test_a_site_whose_vector_was_unfit_may_still_send_a_good_one(tmp_path: Path) -> None:
     coordinator = begun(tmp_path)
     coordinator.open()
-    coordinator.take(900, reply(0, vector=np.zeros(FEATURES)))
+    coordinator.take(900, reply(0, vector=np.full(FEATURES, math.nan)))
     coordinator.take(900, reply(0))
     coordinator.close()
     assert (coordinator.counts["spoke"], coordinator.counts["rejected"]) == (1, 1)
@@ -362,7 +363,7 @@ def test_no_vector_and_nobody_sampled_is_in_the_journal(tmp_path: Path) -> None:
     text = (tmp_path / "journal.jsonl").read_text()
     assert "123456789" not in text
     known = {"time", "event", "round", "trials", "reason", "agent"}
-    counts = {"replied", "spoke", "done", "absent", "rejected", "refused"}
+    counts = {"replied", "spoke", "done", "absent", "rejected", "refused", "left"}
     assert {key for line in text.splitlines() for key in json.loads(line)} == known | counts
 
 
@@ -374,7 +375,7 @@ ANSWERS = st.builds(
     st.sampled_from([*SITES, STRANGER]),
     st.integers(-1, AGENTS),
     st.integers(-1, ROUNDS + 1),
-    st.sampled_from(["vector", "done", "busy", "refused"]),
+    st.sampled_from(["vector", "done", "busy", "refused", "left"]),
     st.sampled_from([0.0, 1.0, 2.0, math.nan, 1e150]),
     st.sampled_from([STUDY.fingerprint] * 4 + ["other"]),
 )
@@ -405,7 +406,7 @@ def test_each_agent_is_counted_at_most_once_and_only_in_the_open_round(
             value = float(each.vector[0]) if each.vector is not None else 0.0
             if each.answer == "done":
                 settled.add(agent)
-            elif each.answer == "vector" and value in (1.0, 2.0):
+            elif each.answer == "vector" and value in (0.0, 1.0, 2.0):
                 settled.add(agent)
                 wanted[agent] = value
         before = len(coordinator.server.events)
@@ -524,15 +525,53 @@ def test_when_all_refuse_the_reason_is_told_and_nothing_is_spent(tmp_path: Path)
     coordinator.stop()
 
 
-@pytest.mark.parametrize("said", [{"vector": np.full(FEATURES, math.nan)}, {"answer": "done"}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"vector": np.full(FEATURES, math.nan)},
+        {"vector": np.zeros(FEATURES)},
+        {"vector": np.full(FEATURES, 1e-300)},
+        {"answer": "done"},
+    ],
+)
 def test_whether_a_round_is_released_does_not_depend_on_what_was_said(
     said: dict[str, Any], tmp_path: Path
 ) -> None:
     coordinator = begun(tmp_path)
     coordinator.open()
     coordinator.take(900, reply(0, **said))
+    assert coordinator.waiting == {901, 902}
     assert coordinator.close() is not None
     assert len(coordinator.server.events) == 1
+    coordinator.stop()
+
+
+def test_zeros_leave_the_same_trace_as_any_vector(tmp_path: Path) -> None:
+    lines = []
+    for name, said in (("zeros", np.zeros(FEATURES)), ("other", vector(0))):
+        (tmp_path / name).mkdir()
+        coordinator = begun(tmp_path / name)
+        coordinator.open()
+        coordinator.take(900, reply(0, vector=said))
+        coordinator.take(900, reply(0, vector=said))
+        coordinator.close()
+        coordinator.stop()
+        journal = read_journal(tmp_path / name / "journal.jsonl")
+        lines.append([{**line, "time": None} for line in journal])
+    assert lines[0] == lines[1]
+
+
+def test_when_all_have_left_nothing_is_released_and_nothing_is_spent(tmp_path: Path) -> None:
+    coordinator = begun(tmp_path)
+    coordinator.open()
+    for node, agent in SITES.items():
+        said = reply(agent, answer="left", vector=None, reason="it left the study")
+        coordinator.take(node, said)
+    assert coordinator.waiting == set()
+    with pytest.raises(ProtocolError, match=r"it left the study.*nothing was spent"):
+        coordinator.close()
+    assert coordinator.server.events == []
+    assert last_line(tmp_path)["left"] == AGENTS
     coordinator.stop()
 
 

@@ -96,6 +96,13 @@ def test_the_exit_status_of_a_process_in_the_foreground_is_ours(tmp_path: Path) 
     assert run_until_ended(command, os.environ, tmp_path) == 7
 
 
+def test_a_process_in_the_foreground_is_ended_when_it_is_said_to_be_over(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; open('up', 'w'); time.sleep(60)"]
+    began = time.monotonic()
+    status = run_until_ended(command, os.environ, tmp_path, 0.3, over=(tmp_path / "up").exists)
+    assert (status, time.monotonic() - began < 30) == (0, True)
+
+
 @needs_proc
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_wrapper_started_deaf_to_interrupts_still_ends_with_all_it_started(

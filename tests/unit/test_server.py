@@ -182,7 +182,6 @@ WRONG: dict[str, tuple[type[Exception], str, Wrong]] = {
     "NaN": (RejectedVector, "finite", with_vector(np.asarray([1.0, math.nan, 0, 0, 0, 0]))),
     "infinity": (RejectedVector, "finite", with_vector(np.asarray([1.0, math.inf, 0, 0, 0, 0]))),
     "-infinity": (RejectedVector, "finite", with_vector(np.asarray([-math.inf, 0.0, 0, 0, 0, 0]))),
-    "all zero": (RejectedVector, "all zero", with_vector(np.zeros(FEATURES))),
     "1e200": (RejectedVector, "exceed", with_vector(np.asarray([1.0, 1e200, 0, 0, 0, 0]))),
     "short": (RejectedVector, "shape", with_vector(np.ones(FEATURES - 1))),
     "long": (RejectedVector, "shape", with_vector(np.ones(FEATURES + 1))),
@@ -230,6 +229,18 @@ def test_a_bad_message_is_refused_and_its_sender_counts_as_absent(what: str) -> 
     for agent in others[2:]:
         attacked.submit(message(attacked.study, agent, number))
     assert attacked.close_round().to_bytes() == without.to_bytes()
+
+
+def test_a_vector_of_zeros_is_taken_like_any_other_and_adds_nothing() -> None:
+    without, zeros = (Server.simulation(study(), seed=7) for _ in range(2))
+    zeros.open_round()
+    for agent in range(AGENTS):
+        said = np.zeros(FEATURES) if agent == 2 else vector(agent)
+        zeros.submit(message(zeros.study, agent, vector=said))
+    with pytest.raises(DuplicateMessage):  # it has spoken
+        zeros.submit(message(zeros.study, 2))
+    absent = play(without, [0, 1, 3, 4, 5])
+    assert zeros.close_round().to_bytes() == absent.to_bytes()
 
 
 def test_after_a_refused_vector_its_sender_may_still_send_a_good_one() -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -439,6 +440,22 @@ def test_when_all_refuse_the_run_stops_with_their_reason_and_can_go_on(project: 
     assert read_ledger(project / "coordinator" / "ledger.db").entries == ()
     deployed(project, link)
     assert len(read_ledger(project / "coordinator" / "ledger.db").entries) == 2
+
+
+def test_a_site_that_has_heard_more_than_the_ledger_holds_stops_the_run_at_once(
+    project: Path,
+) -> None:
+    link = Link()
+
+    def ahead(call: Call, node: int) -> Reply | None:
+        said = Reply(call.study, call.round, call.agent, "refused", reason="an old ledger?")
+        return replace(said, heard=1, head="a" * 64) if call.agent == 2 else None
+
+    began = time.monotonic()
+    with pytest.raises(LedgerError, match="agent 2 has heard the broadcast of round 1"):
+        deployed(project, link, ahead)
+    assert time.monotonic() - began < 15.0  # the others, who never answer, are not waited for
+    assert read_ledger(project / "coordinator" / "ledger.db").entries == ()
 
 
 def test_without_any_site_connected_nothing_is_begun(project: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import signal
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,15 +18,17 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
-from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
-from sottovoce.federation.server import Server
-from sottovoce.federation.study import FederatedStudy
-from sottovoce.flower.diary import ATTEMPTS, Diary
-from sottovoce.flower.site import SILENT, Objective, Site
+from sottovoce.flower import leaving
+from sottovoce.flower.diary import ATTEMPTS, STORAGES, Diary
+from sottovoce.flower.site import Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.privacy.release import Mechanism
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.privacy.budget import Budget
+from sottovoce.privacy.chain import next_digest
+from sottovoce.privacy.release import Mechanism, Release
+from sottovoce.federation.server import Server, planned_event
 from sottovoce.space import Float, Integer, Space
 
 INITIAL, ROUNDS = 3, 3
@@ -33,9 +36,8 @@ SPACE = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4)])
 METHOD = replace(
     DP_FTS_DE, initial=INITIAL, features=10, mechanism=Mechanism(clip=5.0, participation=1.0)
 )
-FILE = StudyFile(
-    FederatedStudy(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, direction="minimize"
-)
+FILE = StudyFile(FederatedStudy(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, direction="minimize")
+PLENTY = Budget(1e5, 1e-5, "moments")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
@@ -48,17 +50,48 @@ def call(
     number: int, broadcast: Broadcast | None = None, file: StudyFile = FILE, **changes: Any
 ) -> Call:
     constants = json.loads(json.dumps(file.constants))
-    whole = Call(file.study.fingerprint, number, 0, constants, broadcast)
+    chain = () if broadcast is None else ("0" * 64,) * (broadcast.round + 1) + (broadcast.head,)
+    whole = Call(file.study.fingerprint, number, 0, constants, broadcast, None, chain)
     return replace(whole, **changes)
 
 
-def released(*replies: Reply, file: StudyFile = FILE, seed: int = 1) -> Broadcast:
-    """What a server makes of the replies of a first round."""
-    server = Server.simulation(file.study, seed)
-    server.open_round()
-    for reply in replies:
-        server.submit(reply.message)
-    return server.close_round()
+def asked_after(*replies: Reply, file: StudyFile = FILE, releases: int = 1) -> Call:
+    """The call that follows so many releases, with noise of their own, of these replies."""
+    with tempfile.TemporaryDirectory() as folder:
+        server = Server(file.study, Path(folder) / "ledger.db", PLENTY)
+        for _ in range(releases):
+            number = server.open_round()
+            for reply in replies:
+                server.submit(replace(reply.message, round=number))
+            server.close_round()
+        asked = next_call(server, file)
+        server.close()
+    return asked
+
+
+def asked_after_more(asked: Call, *replies: Reply, file: StudyFile = FILE) -> Call:
+    """The call after one more release, by the ledger that this one is of."""
+    study, before = file.study, asked.broadcast
+    assert before is not None
+    other = asked_after(*replies, file=file, releases=len(asked.chain))
+    new = other.broadcast
+    assert new is not None
+    event, rows = planned_event(study, "os-entropy"), len(before.vectors)
+    vectors = new.vectors
+    if study.method.shared_model == "pooled":
+        vectors = np.concatenate([before.vectors, new.vectors[rows:]])
+    last = vectors[-1:] if study.method.shared_model == "pooled" else vectors
+    head = next_digest(asked.chain[-1], len(asked.chain), new.round, Release(last, event))
+    broadcast = replace(new, vectors=vectors, head=head)
+    return replace(other, broadcast=broadcast, chain=(*asked.chain, head))
+
+
+def next_call(server: Server, file: StudyFile = FILE, agent: int = 0) -> Call:
+    """What a site is asked when the server's ledger is as it is."""
+    number, last = server.next_round(), server.last_broadcast()
+    number = file.study.rounds if number is None else number
+    asked = call(number, last, file, agent=agent)
+    return replace(asked, chain=() if last is None else server.chain)
 
 
 def trials(folder: Path, storage: str = "sqlite") -> list[optuna.trial.FrozenTrial]:
@@ -99,17 +132,23 @@ def killed(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
 def test_a_site_goes_through_a_whole_study(tmp_path: Path, storage: str) -> None:
-    server = Server.simulation(FILE.study, 0)
+    server = Server(FILE.study, tmp_path / "ledger.db", PLENTY)
     sites = [Site(FILE, quadratic, tmp_path / str(n), storage=storage) for n in range(2)]
-    broadcast = None
     for step in FILE.steps[:-1]:
+        asked = [next_call(server, agent=n) for n in range(2)]
         assert server.open_round() == step.round
         for n, site in enumerate(sites):
-            reply = site.answer(call(step.round, broadcast, agent=n))
+            reply = site.answer(asked[n])
             assert (reply.answer, reply.agent, reply.reason) == ("vector", n, "")
+            assert (reply.heard, reply.head) == (
+                step.round - 1,
+                server.chain[-1] * (step.round > 0),
+            )
             server.submit(reply.message)
-        broadcast = server.close_round()
-    assert [site.answer(call(ROUNDS, broadcast, agent=n)).answer for n, site in enumerate(sites)]
+        server.close_round()
+    ended = [site.answer(next_call(server, agent=n)) for n, site in enumerate(sites)]
+    assert [(reply.answer, reply.round) for reply in ended] == [("done", ROUNDS)] * 2
+    server.close()
     assert finished(tmp_path / "1", storage) == [0] * INITIAL + [1, 2, 3]
     for trial in trials(tmp_path / "0", storage):
         assert trial.params == trial.user_attrs["asked"]
@@ -132,46 +171,149 @@ def test_a_call_delivered_twice_runs_nothing_more_and_gets_the_same_bytes(tmp_pa
     again = Site(FILE, quadratic, tmp_path).answer(call(0))
     assert first.message.to_bytes() == again.message.to_bytes()
     assert len(trials(tmp_path)) == INITIAL
-    broadcast = released(first)
+    asked = asked_after(first)
     for _ in range(2):
-        Site(FILE, quadratic, tmp_path).answer(call(1, broadcast))
+        Site(FILE, quadratic, tmp_path).answer(asked)
     assert finished(tmp_path) == [0] * INITIAL + [1]
 
 
-def test_an_older_round_is_answered_as_it_was_and_else_refused(tmp_path: Path) -> None:
+def test_a_round_whose_broadcast_was_heard_is_never_spoken_in_again(tmp_path: Path) -> None:
     site = Site(FILE, quadratic, tmp_path)
     first = site.answer(call(0))
-    late = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-    assert site.answer(call(2, late)).answer == "vector"
-    assert site.answer(call(0)).message == first.message
-    skipped = site.answer(call(1, released(first)))
-    assert (skipped.answer, skipped.reason) == (
-        "refused",
-        "WrongRound: this site is at round 2, called for 1",
-    )
-    assert finished(tmp_path) == [0] * INITIAL + [2]
+    assert site.answer(call(0)).message == first.message  # not heard yet: its ledger may lack it
+    second = asked_after(first)
+    spoken = site.answer(second)
+    assert site.answer(second).message == spoken.message
+    third = asked_after_more(second, first)
+    for asked in (third, second, call(0), third, call(0)):
+        reply = Site(FILE, quadratic, tmp_path).answer(asked)
+        assert (reply.heard, reply.head) == (1, third.chain[-1])
+        if asked is third:
+            assert reply.answer == "vector"
+        else:
+            assert (reply.answer, reply.vector) == ("refused", None)
+            assert reply.reason.startswith(
+                "WrongRound: this site has heard the broadcast of round 1, and does not speak in "
+                f"round {asked.round} again"
+            )
+    assert finished(tmp_path) == [0] * INITIAL + [1, 2]
+
+
+def test_a_site_that_missed_rounds_speaks_in_none_of_them(tmp_path: Path) -> None:
+    site = Site(FILE, quadratic, tmp_path)
+    late = asked_after(releases=2)
+    assert site.answer(late).answer == "vector"
+    assert "has heard the broadcast of round 1" in site.answer(call(0)).reason
+    assert finished(tmp_path) == [2] * (INITIAL + 1)
 
 
 def test_a_late_joiner_makes_up_for_its_initial_trials_only(tmp_path: Path) -> None:
     site = Site(FILE, quadratic, tmp_path)
-    late = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-    assert site.answer(call(2, late)).answer == "vector"
+    late = asked_after(releases=2)
+    assert site.answer(late).answer == "vector"
     assert finished(tmp_path) == [2] * (INITIAL + 1)
-    assert site.answer(call(2, late)).answer == "vector"
+    assert site.answer(late).answer == "vector"
     assert len(trials(tmp_path)) == INITIAL + 1
 
 
-@pytest.mark.parametrize("seed", [2, 3])
-def test_a_round_released_twice_is_noticed(tmp_path: Path, seed: int) -> None:
-    site = Site(FILE, quadratic, tmp_path)
-    reply = site.answer(call(0))
-    assert site.answer(call(1, released(reply))).answer == "vector"
-    second = site.answer(call(1, released(reply, seed=seed)))
-    assert second.answer == "refused"
-    assert "broadcast before, with other content" in second.reason
-    later = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-    assert site.answer(call(2, later)).answer == "vector"
-    assert site.answer(call(1, released(reply, seed=seed))).answer == "refused"  # long after
+LEARNING = replace(SOTTOVOCE, initial=INITIAL, features=10)
+FILES = {
+    "follow": FILE,
+    "learn": replace(FILE, study=replace(FILE.study, method=LEARNING, rounds=8)),
+}
+
+
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+@pytest.mark.parametrize("hears", FILES)
+def test_a_site_that_was_sent_two_contents_of_a_round_refuses_all_later_calls(
+    tmp_path: Path, hears: str, storage: str
+) -> None:
+    file = FILES[hears]
+
+    def answer(asked: Call) -> Reply:
+        return Site(file, quadratic, tmp_path, storage=storage).answer(asked)
+
+    first = answer(call(0, file=file))
+    asked = asked_after(first, file=file)
+    assert answer(asked).answer == "vector"
+    assert (
+        answer(asked_after(first, file=file)).answer == "refused"
+    )  # the same round, with fresh noise
+    for later in (asked, asked_after_more(asked, first, file=file), call(0, file=file)):
+        reply = answer(later)
+        assert (reply.answer, reply.vector) == ("refused", None)
+        assert "round 0 was broadcast before, with other content" in reply.reason
+        assert "takes no further part" in reply.reason
+        assert (reply.heard, reply.head) == (0, asked.chain[-1])
+    assert finished(tmp_path, storage) == [0] * INITIAL + [asked.round] * asked.round
+
+
+@pytest.mark.parametrize("hears", FILES)
+def test_a_chain_that_does_not_extend_what_was_heard_shows_in_any_later_round(
+    tmp_path: Path, hears: str
+) -> None:
+    file = FILES[hears]
+    site = Site(file, quadratic, tmp_path)
+    first = site.answer(call(0, file=file))
+    assert site.answer(asked_after(first, file=file)).answer == "vector"
+    forked = asked_after(first, file=file, releases=3)  # another round 0, long ago
+    reply = site.answer(forked)
+    assert "round 0 was broadcast before, with other content" in reply.reason
+
+
+@pytest.mark.parametrize("hears", FILES)
+def test_a_second_content_under_the_same_digests_shows(tmp_path: Path, hears: str) -> None:
+    file = FILES[hears]
+    first = Site(file, quadratic, tmp_path).answer(call(0, file=file))
+    asked = asked_after(first, file=file)
+    heard = asked.broadcast
+    assert heard is not None
+    forged = replace(asked, broadcast=replace(heard, vectors=heard.vectors + 1e-9))
+    reply = Site(file, quadratic, tmp_path).answer(forged)
+    assert "the ledger's digest of round 0 is not of what was sent" in reply.reason
+    assert reply.heard == -1
+    assert Site(file, quadratic, tmp_path).answer(asked).answer == "vector"
+    reply = Site(file, quadratic, tmp_path).answer(forged)
+    assert "round 0 was broadcast before, with other content" in reply.reason
+
+
+def test_an_earlier_release_in_a_broadcast_is_checked_as_well(tmp_path: Path) -> None:
+    file = FILES["learn"]
+    asked = asked_after(file=file, releases=2)
+    heard = asked.broadcast
+    assert heard is not None
+    vectors = heard.vectors.copy()
+    vectors[0, 0] += 1e-9
+    reply = Site(file, quadratic, tmp_path).answer(
+        replace(asked, broadcast=replace(heard, vectors=vectors))
+    )
+    assert "the ledger's digest of round 0 is not of what was sent" in reply.reason
+
+
+def test_a_release_with_less_noise_than_the_study_says_is_refused(tmp_path: Path) -> None:
+    quiet = replace(METHOD, mechanism=Mechanism(clip=5.0, participation=1.0, noise=0.5))
+    other = replace(FILE, study=replace(FILE.study, method=quiet))
+    asked = asked_after(file=other)
+    assert asked.broadcast is not None
+    heard = replace(asked.broadcast, study=FILE.study.fingerprint)
+    reply = Site(FILE, quadratic, tmp_path).answer(call(1, heard, chain=asked.chain))
+    assert "the ledger's digest of round 0 is not of what was sent" in reply.reason
+
+
+@pytest.mark.parametrize(
+    ("chain", "reason"),
+    [
+        ((), "2 digests of the ledger must come, got 0"),
+        (("0" * 64,) * 3, "2 digests of the ledger must come, got 3"),
+        (("0" * 64,) * 2, "a broadcast's head must be the last of the ledger's digests"),
+    ],
+)
+def test_a_chain_that_does_not_fit_its_broadcast_is_refused(
+    tmp_path: Path, chain: tuple[str, ...], reason: str
+) -> None:
+    reply = Site(FILE, quadratic, tmp_path).answer(replace(asked_after(), chain=chain))
+    assert reason in reply.reason
+    assert reply.answer == "refused"
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -256,17 +398,70 @@ def test_failed_and_pruned_trials_are_recorded_and_the_site_stays_in(tmp_path: P
     assert Site(file, objective, tmp_path).answer(call(0, file=file)).message == reply.message
 
 
-def test_a_site_whose_trials_all_failed_says_nothing(tmp_path: Path) -> None:
-    sums = replace(SOTTOVOCE, initial=INITIAL)
-    file = replace(FILE, study=replace(FILE.study, method=sums))
+def broken(trial: Trial) -> float:
+    raise RuntimeError("patient 12345\nand more")
 
-    def broken(trial: Trial) -> float:
-        raise RuntimeError("patient 12345")
 
+@pytest.mark.parametrize("storage", ["sqlite", "journal"])
+@pytest.mark.parametrize("hears", FILES)
+def test_a_site_whose_trials_all_failed_leaves_before_it_speaks(
+    tmp_path: Path, hears: str, storage: str
+) -> None:
+    file = FILES[hears]
+    reply = Site(file, broken, tmp_path, storage=storage).answer(call(0, file=file))
+    assert (reply.answer, reply.vector, reply.reason) == ("left", None, "it left the study")
+    assert leaving.why(tmp_path) == (
+        f"This site left the study in round 0: none of its {INITIAL} trials gave a value. The last "
+        f"error: RuntimeError: patient 12345. Its log is {tmp_path / 'site.log'}"
+    )
+    assert "Traceback" in (tmp_path / "site.log").read_text()
+    late = Site(file, broken, tmp_path, storage=storage).answer(asked_after(file=file))
+    assert (late.answer, late.vector, late.heard) == ("left", None, 0)
+    assert finished(tmp_path, storage) == []
+
+
+def test_a_site_that_left_begins_anew_when_its_objective_is_mended(tmp_path: Path) -> None:
     for _ in range(2):
-        reply = Site(file, broken, tmp_path).answer(call(0, file=file))
-        assert (reply.answer, reply.vector, reply.reason) == ("done", None, SILENT)
-    assert len(trials(tmp_path)) == INITIAL
+        assert Site(FILE, broken, tmp_path).answer(call(0)).answer == "left"
+    first = Site(FILE, quadratic, tmp_path).answer(call(0))
+    assert first.answer == "vector"
+    assert leaving.why(tmp_path) is None
+    assert finished(tmp_path) == [0] * INITIAL
+    asked = [json.dumps(trial.user_attrs["asked"]) for trial in trials(tmp_path)]
+    assert len(asked) == 3 * INITIAL
+    assert Site(FILE, broken, tmp_path).answer(asked_after(first)).answer == "vector"
+
+
+def test_one_value_among_failures_is_enough_to_stay(tmp_path: Path) -> None:
+    def rarely(trial: Trial) -> float:
+        return quadratic(trial) if trial.number == INITIAL - 1 else broken(trial)
+
+    first = Site(FILE, rarely, tmp_path).answer(call(0))
+    assert first.answer == "vector"
+    assert Site(FILE, broken, tmp_path).answer(asked_after(first)).answer == "vector"
+    assert leaving.why(tmp_path) is None
+
+
+def test_a_site_whose_trials_are_all_pruned_leaves_too(tmp_path: Path) -> None:
+    def pruned(trial: Trial) -> float:
+        raise optuna.TrialPruned
+
+    assert Site(FILE, pruned, tmp_path).answer(call(0)).answer == "left"
+    assert "The last error: all were pruned" in (leaving.why(tmp_path) or "")
+
+
+def test_a_site_that_finds_nothing_but_failures_at_the_end_is_not_done(tmp_path: Path) -> None:
+    assert Site(FILE, broken, tmp_path).answer(asked_after(releases=ROUNDS)).answer == "left"
+
+
+def test_a_vector_of_zeros_is_said_like_any_other(tmp_path: Path) -> None:
+    file = FILES["learn"]
+    reply = Site(file, lambda trial: 0.5 + 0 * quadratic(trial), tmp_path).answer(
+        call(0, file=file)
+    )
+    assert (reply.answer, reply.reason) == ("vector", "")
+    assert reply.vector is not None
+    assert not np.any(reply.vector)
 
 
 def undeclared(trial: Trial) -> float:
@@ -317,7 +512,7 @@ def test_a_parameter_that_an_objective_does_not_look_at_is_remembered(tmp_path: 
         return trial.suggest_float("x", 0.0, 1.0)
 
     reply = Site(FILE, objective, tmp_path).answer(call(0))
-    assert Site(FILE, objective, tmp_path).answer(call(1, released(reply))).answer == "vector"
+    assert Site(FILE, objective, tmp_path).answer(asked_after(reply)).answer == "vector"
     assert all(set(trial.user_attrs["asked"]) == {"x", "n"} for trial in trials(tmp_path))
 
 
@@ -399,9 +594,9 @@ def test_a_trial_that_always_kills_its_process_counts_as_failed_in_the_end(tmp_p
 def test_a_trial_lost_in_an_earlier_round_is_not_tried_again(tmp_path: Path) -> None:
     site = Site(FILE, quadratic, tmp_path)
     reply = site.answer(call(0))
-    dies(tmp_path, call(1, released(reply)), killed)
-    late = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-    assert site.answer(call(2, late)).answer == "vector"
+    second = asked_after(reply)
+    dies(tmp_path, second, killed)
+    assert site.answer(asked_after_more(second, reply)).answer == "vector"
     assert finished(tmp_path) == [0] * INITIAL + [2]
 
 
@@ -491,6 +686,7 @@ def test_a_damaged_journal_is_refused(tmp_path: Path) -> None:
 
 def test_a_full_disk_is_refused_and_says_nothing_of_what_was_to_be_stored(tmp_path: Path) -> None:
     Site(FILE, quadratic, tmp_path).answer(call(0))
+    late = asked_after(releases=2)
     child = os.fork()
     if child == 0:
         import resource
@@ -498,21 +694,34 @@ def test_a_full_disk_is_refused_and_says_nothing_of_what_was_to_be_stored(tmp_pa
         try:
             size = (tmp_path / "study.db").stat().st_size
             resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, size // 2))
-            late = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-            reply = Site(FILE, quadratic, tmp_path).answer(call(2, late))
+            reply = Site(FILE, quadratic, tmp_path).answer(late)
             right = reply.answer == "refused" and reply.reason.startswith("StorageError: the site")
             os._exit(0 if right else 2)
         finally:
             os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    late = Broadcast(FILE.study.fingerprint, 1, np.ones((2, 10)), "head")
-    assert Site(FILE, quadratic, tmp_path).answer(call(2, late)).answer == "vector"
+    assert Site(FILE, quadratic, tmp_path).answer(late).answer == "vector"
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     reply = Site(FILE, quadratic, tmp_path / "file" / "site").answer(call(0))
     assert reply.reason == "StorageError: the site's storage failed (NotADirectoryError)"
+
+
+@pytest.mark.parametrize(("first", "then"), [("sqlite", "journal"), ("journal", "sqlite")])
+def test_a_site_has_one_memory_and_refuses_a_second(tmp_path: Path, first: str, then: str) -> None:
+    spoken = Site(FILE, quadratic, tmp_path, storage=first).answer(call(0))
+    reply = Site(FILE, quadratic, tmp_path, storage=then).answer(call(0))
+    assert (reply.answer, reply.vector) == ("refused", None)
+    assert f"this site's memory is {STORAGES[first]}, it is told to use {STORAGES[then]}" in (
+        reply.reason
+    )
+    assert not (tmp_path / STORAGES[then]).exists()
+    assert Site(FILE, quadratic, tmp_path, storage=first).answer(call(0)).message == spoken.message
+    (tmp_path / STORAGES[then]).touch()  # of both, neither is known to be the right one
+    reply = Site(FILE, quadratic, tmp_path, storage=first).answer(call(0))
+    assert reply.reason.startswith("StorageError: this site's memory is")
 
 
 def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:
@@ -526,9 +735,9 @@ def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
     tmp_path: Path, storage: str
 ) -> None:
     random = np.random.default_rng(0)
-    server, broadcast = Server.simulation(FILE.study, 0), None
+    server = Server(FILE.study, tmp_path / "ledger.db", PLENTY)
     for step in FILE.steps:
-        asked = call(step.round, broadcast)
+        asked = next_call(server)
         for _ in range(6):
             child = os.fork()
             if child == 0:
@@ -541,7 +750,8 @@ def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
         if step.round < ROUNDS:
             server.open_round()
             server.submit(reply.message)
-            broadcast = server.close_round()
+            server.close_round()
+    server.close()
     with Diary(tmp_path, storage, FILE.study, FILE.maximise) as diary:
         rounds = [told.round for told in diary.told]
     assert rounds == [0] * INITIAL + [1, 2, 3]

@@ -18,8 +18,9 @@ from sottovoce.flower import wire
 from sottovoce.flower.wire import RECORD, Call, Reply
 
 BROADCAST = Broadcast("f" * 64, 3, np.arange(6.0).reshape(2, 3) / 7, "a" * 64)
-CALL = Call("f" * 64, 4, 2, {"agents": 5, "method": {"clip": "infinite"}}, BROADCAST)
-REPLY = Reply("f" * 64, 4, 2, "vector", np.asarray([0.1, -2.5, 1e-300]))
+CHAIN = ("c" * 64, "b" * 64, "a" * 64)
+CALL = Call("f" * 64, 4, 2, {"agents": 5, "method": {"clip": "infinite"}}, BROADCAST, None, CHAIN)
+REPLY = Reply("f" * 64, 4, 2, "vector", np.asarray([0.1, -2.5, 1e-300]), "", 3, "a" * 64)
 
 
 def changed(records: RecordDict, **values: Any) -> RecordDict:
@@ -55,7 +56,8 @@ def test_a_call_arrives_as_it_was_sent() -> None:
 
 
 def test_a_call_before_the_first_broadcast_has_none() -> None:
-    assert Call.from_records(replace(CALL, broadcast=None).to_records()).broadcast is None
+    first = Call.from_records(replace(CALL, broadcast=None).to_records())
+    assert (first.broadcast, first.chain) == (None, ())
 
 
 @pytest.mark.parametrize("seed", [0, 17, 2**62])
@@ -65,7 +67,7 @@ def test_a_simulations_call_carries_its_seed(seed: int) -> None:
 
 @pytest.mark.parametrize("answer", ["done", "busy", "refused"])
 def test_an_answer_without_a_vector_arrives_as_it_was_sent(answer: Any) -> None:
-    said = Reply("f" * 64, 4, 2, answer, reason="an earlier trial still runs")
+    said = Reply("f" * 64, 4, 2, answer, None, "an earlier trial still runs", 3, "a" * 64)
     assert Reply.from_records(said.to_records()) == said
 
 
@@ -110,7 +112,7 @@ WRONG_REPLIES: dict[str, tuple[str, RecordDict]] = {
         RecordDict({RECORD: MetricRecord({"schema": 1})}),
     ),
     "no schema": ("'schema'.*type int, got NoneType", changed(REPLY.to_records(), schema=None)),
-    "newer schema": ("schema 1, got 2", changed(REPLY.to_records(), schema=2)),
+    "newer schema": ("schema 2, got 3", changed(REPLY.to_records(), schema=3)),
     "schema in words": ("type int, got str", changed(REPLY.to_records(), schema="1")),
     "schema yes or no": ("type int, got bool", changed(REPLY.to_records(), schema=True)),
     "format as long as a book": (
@@ -127,6 +129,8 @@ WRONG_REPLIES: dict[str, tuple[str, RecordDict]] = {
     "no agent": ("'agent'.*got NoneType", changed(REPLY.to_records(), agent=None)),
     "list of agents": ("type int, got list", changed(REPLY.to_records(), agent=[2])),
     "study in bytes": ("'study'.*type str, got bytes", changed(REPLY.to_records(), study=b"f")),
+    "heard in words": ("'heard'.*type int, got str", changed(REPLY.to_records(), heard="3")),
+    "no head": ("'head'.*got NoneType", changed(REPLY.to_records(), head=None)),
     "no reason": ("'reason'.*got NoneType", changed(REPLY.to_records(), reason=None)),
     "unknown answer": ("an answer must be one of", changed(REPLY.to_records(), answer="maybe")),
     "no vector": (
@@ -194,6 +198,10 @@ WRONG_CALLS: dict[str, tuple[str, RecordDict]] = {
         "'broadcast-round'",
         changed(CALL.to_records(), **{"broadcast-round": None}),
     ),
+    "no chain": ("'chain'.*list, got NoneType", changed(CALL.to_records(), chain=None)),
+    "chain of numbers": ("must hold digests", changed(CALL.to_records(), chain=[1, 2])),
+    "chain cut short": ("64 hex digits", changed(CALL.to_records(), chain=["a" * 63])),
+    "chain of words": ("64 hex digits", changed(CALL.to_records(), chain=["x" * 64])),
     "one axis": (
         "the number of axes of 'broadcast' must be 2, got 1$",
         with_array(CALL.to_records(), "broadcast", shape=(6,)),
@@ -219,6 +227,8 @@ def test_words_from_outside_cannot_rewrite_a_terminal_or_fill_a_disk() -> None:
     assert back.reason.isprintable()
     records = changed(replace(REPLY, reason="").to_records(), reason=nasty)  # not cut by its sender
     assert len(Reply.from_records(records).reason) <= 500
+    head = Reply.from_records(changed(REPLY.to_records(), head=nasty)).head
+    assert (len(head), head.isprintable()) == (64, True)
 
 
 PLAIN = st.one_of(
@@ -230,7 +240,7 @@ PLAIN = st.one_of(
     st.lists(st.integers(-5, 5), min_size=1, max_size=3),
 )
 KEYS = st.sampled_from(
-    ["schema", "study", "round", "agent", "answer", "reason", "constants", "seed"]
+    ["schema", "study", "round", "agent", "answer", "reason", "heard", "constants", "seed", "chain"]
 )
 
 

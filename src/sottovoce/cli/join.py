@@ -29,9 +29,12 @@ def join(
     ] = 9094,
     insecure: Insecure = False,
 ) -> None:
-    """Take part as a site: run a SuperNode that connects to the coordinator, until interrupted."""
-    from sottovoce.errors import check
-    from sottovoce.flower import commands
+    """Take part as a site: run a SuperNode that connects to the coordinator, until interrupted.
+
+    If all trials fail the site leaves the study: then this ends, with status 2 and the error.
+    """
+    from sottovoce.errors import TrialError, check
+    from sottovoce.flower import commands, leaving
     from sottovoce.flower.keys import CA
     from sottovoce.flower.processes import INTERRUPTED, run_until_ended
     from sottovoce.flower.project import STUDY, check_project
@@ -45,9 +48,14 @@ def join(
     command = commands.supernode(project, link, key, port)
     for name in ("site", commands.HOME):
         private_folder(project / name)
+    home, env = project / leaving.HOME, commands.environment(project)
+    leaving.forget(home)
     end = time.monotonic() + PATIENCE
     while True:
-        status = run_until_ended(command, commands.environment(project), project)
+        status = run_until_ended(command, env, project, over=lambda: leaving.settled(home))
+        why = leaving.why(home)
+        if why is not None:
+            raise TrialError(why)
         if status in (0, INTERRUPTED) or time.monotonic() > end:
             raise typer.Exit(status)
         ERR.print("The coordinator did not let this site in: it takes an earlier one to be alive")

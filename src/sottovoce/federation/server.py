@@ -190,6 +190,16 @@ class Server:
         done = self._ledger.entries
         return self.broadcast(done[-1].round) if done else None
 
+    def digest(self, round_number: int) -> str | None:
+        """The ledger's digest of a round; None if it does not hold it."""
+        entry = self._ledger.find(round_number)
+        return None if entry is None else entry.digest
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The ledger's digests, the study's own first: what all later ones must extend."""
+        return tuple(self._ledger.digests)
+
     def close(self) -> None:
         """Let go of the ledger."""
         self._ledger.close()
@@ -218,6 +228,4 @@ def _accepted(vector: object, features: int) -> NDArray[np.float64]:
     largest = float(np.max(np.abs(values), initial=0.0))
     if largest > LARGEST:
         raise RejectedVector(f"entries must not exceed {LARGEST:g}, got {largest:.3g}")
-    if largest == 0.0:
-        raise RejectedVector("a vector must not be all zero: silence is how to say nothing")
     return values

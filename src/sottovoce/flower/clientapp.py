@@ -17,8 +17,9 @@ from flwr.clientapp import ClientApp
 from sottovoce import __version__
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.files import private, write_text
-from sottovoce.flower.diary import log_error
+from sottovoce.flower.leaving import HOME
 from sottovoce.flower.site import Objective, Site, refusal
+from sottovoce.flower.sitelog import log_error
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 
@@ -49,13 +50,13 @@ def _answered(message: Message, context: Context) -> Reply:
     try:
         call = Call.from_records(message.content)
         home = home_of(context, call.agent)
-        storage = str(context.node_config.get("storage") or context.run_config.get("storage", ""))
         site = Site(
             study_of(home),
             objective_of(home.project),
             home.folder,
             simulation=home.simulation,
-            storage=storage or "sqlite",
+            # the node's alone to say: another memory is a blank one, in which nothing was said yet
+            storage=str(context.node_config.get("storage", "sqlite")),
         )
         return site.answer(call)
     except Exception as error:
@@ -68,7 +69,7 @@ def home_of(context: Context, agent: int) -> Home:
     """Where the site lives: its operator says so, or in a simulation the run."""
     own = str(context.node_config.get("project", ""))
     if own:
-        return Home(_folder("project", own), Path(own) / "site", simulation=False)
+        return Home(_folder("project", own), Path(own) / HOME, simulation=False)
     if not _simulated(context):
         raise InvalidInput(
             "a site needs a folder of its own: start its SuperNode with "

@@ -36,9 +36,10 @@ if TYPE_CHECKING:
 GRACE = 30.0  # seconds for a step beside its trials: starting up, travelling
 
 Heard = Literal["spoke", "done", "unfit", "out"]
-# Whoever said a vector, or had none to say, was there; "out" is who refused, or whose reply did
-# not fit the round. Presence is public, and what is done may depend on it, but never on what was
-# said: a vector that is unfit to be used counts as presence like any other.
+# Whoever said a vector, or had none to say, was there; "out" is who refused or left, or whose reply
+# did not fit the round. Presence is public, and whether a round is released may depend on it, but
+# never on what was said: zero-out adjacency compares a site with one that is there and says zeros.
+# A vector of zeros, or one that is unfit to be used, counts as presence like any other.
 _PRESENT = ("spoke", "done", "unfit")
 
 
@@ -64,6 +65,7 @@ class Coordinator:
         self._heard: dict[int, Heard] = {}  # by agent, in the open step
         self._lines = Counter[str]()  # of the open step, by event
         self._reason = ""
+        self._ahead: str | None = None  # that a site has heard more than the ledger holds, in words
         self.counts: dict[str, int] = {}  # what became of the sites in the step closed last
         self._path = Path(journal)
         self._journal = Journal(journal)
@@ -81,6 +83,7 @@ class Coordinator:
 
     def open(self) -> Step:
         """Begin the next step. Refused, before anyone is asked, if it would break the budget."""
+        self._check_ledger()
         if self._step is not None:
             raise ProtocolError(f"the step of round {self._step.round} is still open")
         step = self.next_step()
@@ -96,8 +99,8 @@ class Coordinator:
 
     @property
     def waiting(self) -> set[int]:
-        """The nodes that have not given a final answer in the open step."""
-        if self._step is None:
+        """The nodes that have not given a final answer in the open step; none if it is in vain."""
+        if self._step is None or self._ahead is not None:
             return set()
         return {node for node, agent in self.sites.items() if agent not in self._heard}
 
@@ -107,13 +110,15 @@ class Coordinator:
             raise ProtocolError("no step is open")
         if node not in self.sites:
             raise UnknownAgent(f"node {node} is not among the sites")
+        last = self.server.last_broadcast()
         return Call(
             self.file.study.fingerprint,
             self._step.round,
             self.sites[node],
             self.file.constants,
-            self.server.last_broadcast(),
+            last,
             self._seed,
+            () if last is None else self.server.chain,
         )
 
     def take(self, node: int, reply: Reply | RecordDict) -> None:
@@ -139,11 +144,13 @@ class Coordinator:
     def close(self) -> Broadcast | None:
         """End the open step: release its round. None after the last, which releases nothing.
 
-        If nobody was there nothing is released, nothing is spent, and the study stops.
+        If nobody was there, or a site has heard what the ledger does not hold, nothing is released,
+        nothing is spent, and the study stops.
         """
         step = self._step
         if step is None:
             raise ProtocolError("no step is open")
+        self._check_ledger()
         if not any(heard in _PRESENT for heard in self._heard.values()):
             raise self._nobody(step)
         last = step.round >= self.file.study.rounds
@@ -169,6 +176,7 @@ class Coordinator:
             )
         if reply.agent != agent:
             raise UnknownAgent(f"the site is agent {agent}, its reply is of agent {reply.agent}")
+        self._compare(agent, reply)
         if step is None or reply.round < step.round:
             self._note("late", f"its reply is for round {reply.round}", agent=agent)
             return
@@ -176,13 +184,42 @@ class Coordinator:
             raise WrongRound(f"round {step.round} is open, got a reply for round {reply.round}")
         if self._heard.get(agent) in ("spoke", "done"):
             raise DuplicateMessage(f"it has already answered in round {step.round}")
-        if reply.answer == "refused":
-            self._note("refused", reply.reason, agent=agent)
+        if reply.answer in ("refused", "left"):
+            self._note(reply.answer, reply.reason, agent=agent)
             self._heard[agent] = "out"
         elif reply.answer == "done":
             self._heard[agent] = "done"
         elif reply.answer == "vector":
             self._speak(agent, reply, step)
+
+    def _compare(self, agent: int, reply: Reply) -> None:
+        """Stop the study if a site has heard a broadcast that the ledger does not hold.
+
+        The ledger is then older than what was released, and going on would release a round twice.
+        A site can make that up, and nothing could prove it wrong: the ledger that would is the one
+        that may be lost. So it is believed, and named, and its operator or ours has to act.
+        """
+        if reply.heard == -1:
+            return
+        if reply.heard not in [step.round for step in self.file.steps[:-1]]:
+            raise WrongRound(f"round {reply.heard} is never broadcast, and it says it heard that")
+        held = self.server.digest(reply.heard)
+        if held == reply.head:
+            return
+        what = "does not hold" if held is None else "holds with other content"
+        self._ahead = (
+            f"agent {agent} has heard the broadcast of round {reply.heard}, which this ledger "
+            f"{what}. So it is older than what was released, and nothing more is: put the newest "
+            f"ledger and its head in place; without them this study is over. If it is the site "
+            f"that is not to be believed, unregister its node"
+        )
+        self._note("ahead", self._ahead, agent=agent)
+
+    def _check_ledger(self) -> None:
+        if self._ahead is not None:
+            number = None if self._step is None else self._step.round
+            self._journal.write("stopped", number, reason=self._ahead)
+            raise LedgerError(self._ahead)
 
     def _speak(self, agent: int, reply: Reply, step: Step) -> None:
         if step.round >= self.file.study.rounds:
@@ -215,6 +252,7 @@ class Coordinator:
             "absent": agents - len(self._heard),
             "rejected": self._lines["rejected"],
             "refused": self._lines["refused"],
+            "left": self._lines["left"],
         }
 
     def _nobody(self, step: Step) -> ProtocolError:

@@ -1,7 +1,9 @@
 """What a site remembers: an Optuna study on its own disk, and nothing besides.
 
-Study attributes: study (fingerprint), site (agent number), broadcast (the last one heard),
-broadcast-R (digest of the one of round R), said-R (what it said in round R; empty: nothing).
+Study attributes: study (fingerprint), site (agent number), heard (round of the last broadcast, and
+the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (digest of the one of
+round R), contradiction (that there were two of a round, in words), said-R (what it said in R), left
+(how many trials there were when it left, all failed: none of them is the study's any more).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
 was run for; noted last, without it the trial never began), and of a failed one: lost (its process
 died), mistake (of the objective's declarations; not a trial of the study), error.
@@ -12,10 +14,9 @@ from __future__ import annotations
 import base64
 import fcntl
 import hashlib
-import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NamedTuple
@@ -32,6 +33,7 @@ from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_whole
+from sottovoce.flower.chain import released
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies
@@ -53,6 +55,13 @@ class Lost(NamedTuple):
 
     params: dict[str, Any]
     attempts: int
+
+
+class Heard(NamedTuple):
+    """The last broadcast that was heard: its round, and the ledger's newest digest in it."""
+
+    round: int = -1  # none
+    head: str = ""
 
 
 @contextmanager
@@ -77,25 +86,6 @@ def _taken(file: IO[str], until: float) -> bool:
 
 
 @contextmanager
-def site_log(folder: Path) -> Iterator[logging.Logger]:
-    """The site's own log, which nothing else writes to and nothing else repeats."""
-    log = logging.Logger("sottovoce.site")
-    handler = logging.FileHandler(folder / "site.log", delay=True, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    try:
-        yield log
-    finally:
-        handler.close()
-
-
-def log_error(folder: Path, error: Exception) -> None:
-    """Write an error down with all its circumstances, which stay at the site."""
-    with suppress(OSError), site_log(folder) as log:
-        log.error("%s", error, exc_info=error)
-
-
-@contextmanager
 def _stored() -> Iterator[None]:
     """Errors of the storage as one of ours, without what was to be stored."""
     try:
@@ -112,6 +102,7 @@ class Diary:
         self._expected, self._maximise = study, maximise
         path = folder / STORAGES[storage]
         with _stored():
+            _check_only(path)
             if not path.exists():
                 write_whole(path, lambda part: _create(part, storage, _direction(maximise)))
             self._storage = _opened(path, storage)
@@ -159,46 +150,73 @@ class Diary:
             self._study.set_user_attr(name, value)
         return noted.get(name, value)
 
-    def compare(self, broadcast: Broadcast) -> None:
-        """Refuse a second content for a round that was broadcast before."""
+    def compare(self, broadcast: Broadcast | None, chain: Sequence[str]) -> None:
+        """Refuse a second content for a round that was broadcast before, and all calls after that.
+
+        Fresh noise for the same round is a second release, which nobody accounted for.
+        """
         with _stored():
-            known = self._study.user_attrs.get(f"broadcast-{broadcast.round}")
-        if known is not None and known != _digest(broadcast):
-            # fresh noise for the same round is a second release, which nobody accounted for
+            noted = self._study.user_attrs
+        if "contradiction" not in noted and broadcast is not None:
+            number = self._contradicted(noted, broadcast, chain)
+            if number is not None:
+                text = f"round {number} was broadcast before, with other content: was the "
+                text += "coordinator's ledger lost, or an old one restored?"
+                noted["contradiction"] = self._remembered("contradiction", text)
+        if "contradiction" in noted:
             raise ProtocolError(
-                f"round {broadcast.round} was broadcast before, with other content: "
-                "was the coordinator's ledger lost?"
+                f"{noted['contradiction']} This site takes no further part in the study"
             )
 
-    def hear(self, broadcast: Broadcast) -> None:
-        """Remember a broadcast as the last one."""
+    def _contradicted(
+        self, noted: Mapping[str, Any], broadcast: Broadcast, chain: Sequence[str]
+    ) -> int | None:
+        """The first round that has another content now."""
+        known = noted["heard"]["chain"] if "heard" in noted else []
+        rounds = released(self._expected, broadcast.round)
+        for number, old, new in zip([0, *rounds], known, chain, strict=False):
+            if old != new:
+                return number
+        same = noted.get(f"broadcast-{broadcast.round}") in (None, _digest(broadcast))
+        return None if same else broadcast.round
+
+    def hear(self, broadcast: Broadcast, chain: Sequence[str]) -> None:
+        """Remember a broadcast as the last one; first of all, that it was heard."""
         with _stored():
+            heard = {"round": broadcast.round, "chain": list(chain)}
+            self._study.set_user_attr("heard", heard)
             self._note_once(f"broadcast-{broadcast.round}", _digest(broadcast))
             self._study.set_user_attr("broadcast", _text(broadcast.to_bytes()))
 
     @property
-    def heard(self) -> Broadcast | None:
+    def heard(self) -> Heard:
+        """How far it has heard."""
+        with _stored():
+            heard = self._study.user_attrs.get("heard")
+        return Heard() if heard is None else Heard(heard["round"], heard["chain"][-1])
+
+    @property
+    def broadcast(self) -> Broadcast | None:
         """The last broadcast."""
         with _stored():
             text = self._study.user_attrs.get("broadcast")
         return None if text is None else Broadcast.from_bytes(base64.b64decode(text))
 
-    def say(self, round_number: int, message: Message | None) -> None:
-        """Remember what is about to be said; None: nothing."""
-        text = "" if message is None else _text(message.to_bytes())
+    def say(self, round_number: int, message: Message) -> None:
+        """Remember what is about to be said."""
         with _stored():
-            self._study.set_user_attr(f"said-{round_number}", text)
+            self._study.set_user_attr(f"said-{round_number}", _text(message.to_bytes()))
 
     def spoke(self, round_number: int) -> bool:
         """Whether it is settled what is said in a round."""
         with _stored():
             return f"said-{round_number}" in self._study.user_attrs
 
-    def said(self, round_number: int) -> Message | None:
+    def said(self, round_number: int) -> Message:
         """What was said in a round."""
         with _stored():
             text = self._study.user_attrs[f"said-{round_number}"]
-        return Message.from_bytes(base64.b64decode(text)) if text else None
+        return Message.from_bytes(base64.b64decode(text))
 
     def bury(self) -> None:
         """Give up the trials that were under way when their process died."""
@@ -212,13 +230,29 @@ class Diary:
         """The trials that count, in order."""
         with _stored():
             trials = self._study.get_trials(deepcopy=False, states=_ENDED)
-        return [_told(trial) for trial in trials if _counts(trial)]
+            left = self._study.user_attrs.get("left", 0)
+        return [_told(trial) for trial in trials if trial.number >= left and _counts(trial)]
+
+    @property
+    def last_error(self) -> str:
+        """How the last trial that failed did so, in one line."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False, states=(TrialState.FAIL,))
+        noted = trials[-1].user_attrs if trials else {"error": "all were pruned"}
+        lines = str(noted.get("error", "its process died")).splitlines()
+        return lines[0] if lines else "one without a word"
+
+    def leave(self) -> None:
+        """Begin anew when it is called next: no trial so far counts."""
+        with _stored():
+            self._study.set_user_attr("left", len(self._study.get_trials(deepcopy=False)))
 
     def lost(self, round_number: int) -> Lost | None:
         """The last trial, if its process died in this round and it may be attempted again."""
         with _stored():
             trials = self._study.get_trials(deepcopy=False)
-        noted = trials[-1].user_attrs if trials else {}
+            left = self._study.user_attrs.get("left", 0)
+        noted = trials[-1].user_attrs if len(trials) > left else {}
         if "lost" not in noted or noted.get("round") != round_number or _counts(trials[-1]):
             return None
         return Lost(noted["asked"], noted["attempt"])
@@ -239,6 +273,16 @@ class Diary:
                 trial.set_user_attr(name, reason)
             self._study.tell(trial, value, state)
             return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
+
+
+def _check_only(path: Path) -> None:
+    """Refuse to begin, or to use, a memory that has another one beside it."""
+    for name in STORAGES.values():
+        if name != path.name and path.with_name(name).exists():
+            raise StorageError(
+                f"this site's memory is {name}, it is told to use {path.name}: with another it "
+                f"would speak again as if it never had"
+            )
 
 
 def _counts(trial: FrozenTrial) -> bool:

@@ -26,6 +26,7 @@ Handler = Callable[[int, FrameType | None], None]
 MARK = "SOTTOVOCE_PROCESSES"
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PATIENCE = 10.0
+LOOK = 0.5  # seconds
 INTERRUPTED = 130  # exit status, as shells have it
 
 
@@ -108,12 +109,23 @@ class Processes:
 
 
 def run_until_ended(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path, patience: float = PATIENCE
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path,
+    patience: float = PATIENCE,
+    over: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Run one in the foreground; an interrupt ends it and all that it started. Its exit status."""
+    """Run one in the foreground; an interrupt ends it and all that it started. Its exit status.
+
+    over: looked at now and then; once it holds, the process is ended too, with status 0.
+    """
     with stoppable(), Processes(patience) as processes:
         try:
-            return processes.start(Path(command[0]).name, command, env=env, cwd=cwd).wait()
+            process = processes.start(Path(command[0]).name, command, env=env, cwd=cwd)
+            while not over():
+                with suppress(subprocess.TimeoutExpired):
+                    return process.wait(LOOK)
+            return 0
         except KeyboardInterrupt:
             return INTERRUPTED
 

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
+from sottovoce.errors import InvalidInput, SottovoceError, StorageError, TrialError, check
 from sottovoce.files import private, write_text
-from sottovoce.flower import commands, control
+from sottovoce.flower import commands, control, leaving
 from sottovoce.flower.commands import Link
 from sottovoce.flower.journal import NAME, read_journal
 from sottovoce.flower.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
@@ -184,9 +184,19 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
     run_id = control.submit(stage.coordinator, stage.link)
     tell(f"run {run_id} has started")
     _watch(stage, processes, run_id, tell)
+    _check_left(stage)
     found = control.outcome(stage.coordinator, run_id)
     if not found.well:
         raise SottovoceError(f"the run ended as {found.status}: {found.details}")
+
+
+def _check_left(stage: Stage) -> None:
+    """Fail with the error of the sites that left, which is why whatever else failed."""
+    found = {name: leaving.why(stage.folder / name / leaving.HOME) for name in stage.sites}
+    left = {name: why for name, why in found.items() if why is not None}
+    if left:
+        name, why = next(iter(left.items()))
+        raise TrialError(f"{len(left)} of {len(found)} sites left the study. {name}: {why}")
 
 
 def _start_link(stage: Stage, processes: Processes) -> None:

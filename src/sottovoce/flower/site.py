@@ -10,10 +10,10 @@ import json
 import logging
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
@@ -31,9 +31,11 @@ from sottovoce.errors import (
     WrongRound,
 )
 from sottovoce.federation.agent import Agent
-from sottovoce.federation.messages import Message
 from sottovoce.federation.searcher import LARGEST, Direction
-from sottovoce.flower.diary import Diary, Lost, Told, lock, log_error, site_log
+from sottovoce.flower import leaving
+from sottovoce.flower.chain import check_form, check_links
+from sottovoce.flower.diary import Diary, Lost, Told, lock
+from sottovoce.flower.sitelog import LOG, log_error, site_log
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
@@ -43,7 +45,7 @@ from sottovoce.simulation.streams import draws_of_agent
 Objective = Callable[[Trial], Any]
 
 PATIENCE = 2.0  # seconds to wait for an earlier call to end
-SILENT = "it has nothing to say: none of its trials gave a value"
+LEFT = "it left the study"  # all that the coordinator learns
 
 
 class Site:
@@ -68,7 +70,10 @@ class Site:
         self._declared = distributions_of(file.study.space)
 
     def answer(self, call: Call) -> Reply:
-        """Do a step of the study; the same call again runs nothing, and gets the same reply."""
+        """Do a step of the study; the same call again runs nothing, and gets the same reply.
+
+        Unless the site refused or left: then it tries again, as its objective may be mended.
+        """
         try:
             self._check(call)
             with lock(self._folder, self._patience) as held:
@@ -105,25 +110,56 @@ class Site:
         got = None if call.broadcast is None else call.broadcast.round
         if got != before:
             raise WrongRound(f"before round {call.round} comes broadcast {before}, got {got}")
+        check_form(self._file.study, call.broadcast, call.chain)
 
     def _step(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+        """Answer, and say with it what was heard: that follows from the calls alone."""
         diary.claim(call.agent)
-        if call.broadcast is not None:
-            diary.compare(call.broadcast)
+        try:
+            said = self._said(call, diary, log)
+        except Exception as error:
+            log_error(self._folder, error)
+            said = refusal(call, error)
+        heard = diary.heard
+        return replace(said, heard=heard.round, head=heard.head)
+
+    def _said(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+        diary.compare(call.broadcast, call.chain)
+        heard = diary.heard.round
+        if call.round <= heard:
+            # A coordinator asks again only for a round that it has not committed. One that was
+            # broadcast is spent: what this site said then must not get into a second release.
+            raise WrongRound(
+                f"this site has heard the broadcast of round {heard}, and does not speak in round "
+                f"{call.round} again: was an old ledger restored?"
+            )
         if not diary.spoke(call.round):
             diary.bury()
             agent = self._agent(call, diary)
-            if call.round < agent.round:
-                raise WrongRound(f"this site is at round {agent.round}, called for {call.round}")
             if call.broadcast is not None:
                 agent.receive(call.broadcast)
-                diary.hear(call.broadcast)
+                check_links(self._file.study, call.broadcast, call.chain, call.seed)
+                diary.hear(call.broadcast, call.chain)
             self._try(call, diary, agent, log)
+            if all(told.value is None for told in diary.told):
+                return self._leave(call, diary)
+            leaving.forget(self._folder)
             if call.round == self._file.study.rounds:
                 return reply(call, "done", "the study is over")
-            message = agent.message(call.round)
-            diary.say(call.round, message if np.any(message.vector) else None)
-        return _spoken(call, diary.said(call.round))
+            diary.say(call.round, agent.message(call.round))
+        said = diary.said(call.round)
+        return Reply(call.study, call.round, call.agent, "vector", said.vector)
+
+    def _leave(self, call: Call, diary: Diary) -> Reply:
+        """Leave before anything is said: trials that all failed are a mistake, not a result."""
+        count, error = len(diary.told), diary.last_error
+        leaving.note(
+            self._folder,
+            f"This site left the study in round {call.round}: none of its {count} trials gave a "
+            f"value. The last error: {error}. Its log is {self._folder.absolute() / LOG}",
+        )
+        diary.leave()
+        return reply(call, "left", LEFT)
 
     def _agent(self, call: Call, diary: Diary) -> Agent:
         """The agent that this site has become; in a seeded simulation, with the run's draws."""
@@ -136,7 +172,7 @@ class Site:
         try:
             for told in diary.told:
                 agent.tell(told.params, told.value)
-            heard = diary.heard
+            heard = diary.broadcast
             if heard is not None:
                 agent.receive(heard)
         except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
@@ -223,12 +259,6 @@ def refusal(call: Call, error: Exception) -> Reply:
     kind = type(error).__name__
     ours = isinstance(error, SottovoceError)
     return reply(call, "refused", f"{kind}: {error}" if ours else kind)
-
-
-def _spoken(call: Call, message: Message | None) -> Reply:
-    if message is None:
-        return reply(call, "done", SILENT)
-    return Reply(call.study, call.round, call.agent, "vector", message.vector)
 
 
 def _value(result: Any) -> float | None:

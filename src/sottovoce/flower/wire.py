@@ -1,13 +1,15 @@
 """What travels between the coordinator and a site, as Flower's typed records. Never a pickle.
 
-Down goes a `Call`: the round to speak in, the study's public constants and the last broadcast.
-Up comes a `Reply`: one vector for that round, or a word on why there is none.
+Down goes a `Call`: the round to speak in, the study's public constants, the last broadcast and the
+digests of the ledger up to it. Up comes a `Reply`: one vector for that round, or a word on why
+there is none, and which broadcast the site has heard last.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -21,13 +23,15 @@ from sottovoce.federation.messages import Broadcast, Message
 if TYPE_CHECKING:
     from flwr.app import ArrayRecord, RecordDict
 
-SCHEMA = 1
+SCHEMA = 2
 RECORD = "sottovoce"  # name of the record of plain values
 LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
 
-Answer = Literal["vector", "done", "busy", "refused"]
+Answer = Literal["vector", "done", "busy", "refused", "left"]
 _ANSWERS: tuple[str, ...] = get_args(Answer)
 _TEXT = 500  # characters of a reason that are kept
+_DIGEST = 64  # characters of a digest
+_HEX = re.compile(f"[0-9a-f]{{{_DIGEST}}}")
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Call:
     constants: Mapping[str, Any]
     broadcast: Broadcast | None = None  # the last one released
     seed: int | None = None  # simulation only: of the draws of all
+    chain: tuple[str, ...] = ()  # the ledger's digests up to the broadcast, the study's own first
 
     def to_records(self) -> RecordDict:
         """Flower's form."""
@@ -55,6 +60,7 @@ class Call:
         if self.broadcast is None:
             return _records(plain, {})
         plain |= {"broadcast-round": self.broadcast.round, "head": self.broadcast.head}
+        plain["chain"] = list(self.chain)
         return _records(plain, {"broadcast": self.broadcast.vectors})
 
     @classmethod
@@ -68,12 +74,13 @@ class Call:
         if not isinstance(constants, dict):
             raise ProtocolError("the constants of a call must be a table")
         seed = _typed(plain, "seed", int) if "seed" in plain else None
-        broadcast = None
+        broadcast, chain = None, tuple[str, ...]()
         if "broadcast" in records:
             vectors = _array(records, "broadcast", 2)
             number, head = _typed(plain, "broadcast-round", int), _typed(plain, "head", str)
-            broadcast = Broadcast(plain["study"], number, vectors, head)
-        return cls(plain["study"], plain["round"], plain["agent"], constants, broadcast, seed)
+            broadcast, chain = Broadcast(plain["study"], number, vectors, head), _chain(plain)
+        study, number, agent = plain["study"], plain["round"], plain["agent"]
+        return cls(study, number, agent, constants, broadcast, seed, chain)
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,8 @@ class Reply:
     """What a site answers.
 
     vector: what it says; done: nothing is to be said in this round; busy: it is still at an
-    earlier trial; refused: it does not take part as asked, for the reason given.
+    earlier trial; refused: it does not take part as asked, for the reason given; left: it does not
+    take part, by its own decision.
     """
 
     study: str  # fingerprint
@@ -90,6 +98,8 @@ class Reply:
     answer: Answer
     vector: NDArray[np.float64] | None = None  # (M,)
     reason: str = ""
+    heard: int = -1  # round of the last broadcast it heard; -1: none, or it could not look
+    head: str = ""  # the ledger's newest digest in that broadcast
 
     @property
     def message(self) -> Message:
@@ -107,6 +117,8 @@ class Reply:
             "agent": self.agent,
             "answer": self.answer,
             "reason": self.reason[:_TEXT],
+            "heard": self.heard,
+            "head": self.head,
         }
         return _records(plain, {} if self.vector is None else {"vector": self.vector})
 
@@ -114,14 +126,15 @@ class Reply:
     def from_records(cls, records: RecordDict) -> Reply:
         """The reply in Flower's form; anything else is refused."""
         kinds = {"round": int, "agent": int, "answer": str, "reason": str}
-        plain = _plain(records, kinds)
+        plain = _plain(records, {**kinds, "heard": int, "head": str})
         if plain["answer"] not in _ANSWERS:
             got = plain["answer"][:40]
             raise ProtocolError(f"an answer must be one of {_ANSWERS}, got {got!r}")
         vector = _array(records, "vector", 1) if plain["answer"] == "vector" else None
         answer = cast(Answer, plain["answer"])
-        reason = _printable(plain["reason"][:_TEXT])
-        return cls(plain["study"], plain["round"], plain["agent"], answer, vector, reason)
+        reason, head = _printable(plain["reason"][:_TEXT]), _printable(plain["head"][:_DIGEST])
+        study, number, agent = plain["study"], plain["round"], plain["agent"]
+        return cls(study, number, agent, answer, vector, reason, plain["heard"], head)
 
 
 def _records(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> RecordDict:
@@ -154,6 +167,14 @@ def _typed(plain: Mapping[str, Any], name: str, kind: type) -> Any:
         got = type(value).__name__
         raise ProtocolError(f"{name!r} of a message must be of type {kind.__name__}, got {got}")
     return value
+
+
+def _chain(plain: Mapping[str, Any]) -> tuple[str, ...]:
+    """The digests of a ledger, each as hexadecimal digits."""
+    chain = _typed(plain, "chain", list)
+    if not all(isinstance(each, str) and _HEX.fullmatch(each) for each in chain):
+        raise ProtocolError(f"'chain' of a message must hold digests of {_DIGEST} hex digits")
+    return tuple(chain)
 
 
 def _array(records: RecordDict, name: str, axes: int) -> NDArray[np.float64]:

@@ -12,7 +12,6 @@ sent nothing, a crash after it finds the same bytes again. Nothing of any single
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -25,10 +24,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sottovoce.errors import LedgerError
-from sottovoce.privacy.events import Event, from_dict, to_dict
+from sottovoce.privacy.chain import GENESIS, canonical, entry_digest, written
+from sottovoce.privacy.events import Event, from_dict
 from sottovoce.privacy.release import Release
 
-_GENESIS = b"\0" * 32
 _SCHEMA = (
     """CREATE TABLE entries (
         seq INTEGER PRIMARY KEY,
@@ -85,7 +84,7 @@ class Ledger:
 
     def __init__(self, path: str | Path | None, study: Mapping[str, Any]) -> None:
         self.path = None if path is None else Path(path)
-        header = _canonical({"study": dict(study)})
+        header = canonical({"study": dict(study)})
         self._holds_something()  # a lost record is refused before there is a new file
         try:
             self._db = sqlite3.connect(
@@ -116,6 +115,7 @@ class Ledger:
         if self._head_path is not None and not new:
             _compare(_remembered(self._head_path), chain, self._name)
         self._entries, self._digest = chain.entries, chain.digests[-1]
+        self._first = chain.digests[0].hex()
         self._count = len(chain.digests)
         self.write_head()
 
@@ -134,6 +134,11 @@ class Ledger:
         """The newest digest: whoever keeps it can tell later if the ledger was rolled back."""
         return self._digest.hex()
 
+    @property
+    def digests(self) -> list[str]:
+        """Of all entries, the study's first."""
+        return [self._first, *(entry.digest for entry in self._entries.values())]
+
     def find(self, round_number: int) -> Entry | None:
         """The round as it was committed, or None."""
         return self._entries.get(round_number)
@@ -142,10 +147,9 @@ class Ledger:
         """Commit a round to disk; only then may its release be sent."""
         if round_number in self._entries:
             raise LedgerError(f"round {round_number} is already in {self._name}")
-        vectors = np.ascontiguousarray(release.vectors, dtype="<f8")
-        header = _canonical({"event": to_dict(release.event), "shape": list(vectors.shape)})
+        vectors, header = written(release)
         payload = vectors.tobytes()
-        digest = _digest(self._digest, self._count, round_number, header, payload)
+        digest = entry_digest(self._digest, self._count, round_number, header, payload)
         try:
             with _transaction(self._db):
                 self._insert(self._count, round_number, header, payload, digest)
@@ -184,7 +188,7 @@ class Ledger:
 
     def _begin(self, header: str) -> None:
         # the schema and the first entry are one commit: a kill leaves both or neither
-        digest = _digest(_GENESIS, 0, None, header, b"")
+        digest = entry_digest(GENESIS, 0, None, header, b"")
         with _transaction(self._db):
             for statement in _SCHEMA:
                 self._db.execute(statement)
@@ -202,7 +206,7 @@ class Ledger:
         """Replace the head file as a whole, so that a kill leaves the old one or the new one."""
         if self._head_path is None:
             return
-        text = _canonical({"digest": self.head, "entries": self._count})
+        text = canonical({"digest": self.head, "entries": self._count})
         part = self._head_path.with_name(self._head_path.name + ".part")
         try:
             with part.open("w") as file:
@@ -289,10 +293,10 @@ def _verified(db: sqlite3.Connection) -> _Chain:
     """Read every entry and check the chain."""
     if db.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError("the file is damaged")
-    chain, previous = _Chain("", {}, []), _GENESIS
+    chain, previous = _Chain("", {}, []), GENESIS
     rows = db.execute("SELECT seq, round, header, payload, digest FROM entries ORDER BY seq")
     for count, (seq, round_number, header, payload, digest) in enumerate(rows):
-        if seq != count or digest != _digest(previous, seq, round_number, header, payload):
+        if seq != count or digest != entry_digest(previous, seq, round_number, header, payload):
             raise LedgerError(f"ledger entry {count} was tampered with: its digest does not fit")
         if seq == 0:
             chain = chain._replace(study=header)
@@ -322,21 +326,6 @@ def _constants(header: str) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         return {}
     return study if isinstance(study, dict) else {}
-
-
-def _digest(
-    previous: bytes, seq: int, round_number: int | None, header: str, payload: bytes
-) -> bytes:
-    """SHA-256 over the chain so far and this entry, each part with its length."""
-    digest = hashlib.sha256(previous)
-    for part in (str(seq).encode(), str(round_number).encode(), header.encode(), payload):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.digest()
-
-
-def _canonical(content: Mapping[str, Any]) -> str:
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def _difference(found: str, wanted: str) -> str:

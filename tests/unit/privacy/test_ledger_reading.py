@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import LedgerError
+from sottovoce.privacy.chain import canonical, entry_digest
 from sottovoce.privacy.events import SubsampledGaussian
-from sottovoce.privacy.ledger import Ledger, _canonical, _digest, read_ledger
+from sottovoce.privacy.ledger import Ledger, read_ledger
 from sottovoce.privacy.release import Release
 
 STUDY = {"agents": 4, "rounds": 9}
@@ -64,7 +65,7 @@ def forged(path: Path, headers: list[str], payload: bytes = b"") -> None:
     for seq, header in enumerate(headers):
         number = seq - 1 if seq else None
         body = payload if seq else b""
-        previous = _digest(previous, seq, number, header, body)
+        previous = entry_digest(previous, seq, number, header, body)
         db.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?, ?)", (seq, number, header, body, previous)
         )
@@ -253,7 +254,7 @@ def test_a_first_commit_undone_though_a_head_remembers_it_is_refused(tmp_path: P
     assert head.exists()
 
 
-BEGUN = _canonical({"study": STUDY})
+BEGUN = canonical({"study": STUDY})
 
 
 @pytest.mark.parametrize(
