@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.endtoend import harm, killing
 from tests.endtoend.outcomes import Row, keep, page, say
 
-from sottovoce.flower.processes import stoppable
+from sottovoce.flower.deploy.processes import stoppable
 
 SCENARIOS: dict[str, Callable[[Path, int, random.Random], list[Row]]] = {
     "site": killing.sites_killed,

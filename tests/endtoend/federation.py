@@ -23,12 +23,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from sottovoce.errors import SottovoceError
-from sottovoce.flower import commands, control
-from sottovoce.flower.journal import NAME, read_journal
-from sottovoce.flower.keys import PRIVATE, PUBLIC, make_keys
-from sottovoce.flower.processes import Processes
-from sottovoce.flower.project import copy_project, make_project
-from sottovoce.flower.rehearsal import Stage, free_port, prepared
+from sottovoce.flower.deploy import commands
+from sottovoce.flower.deploy import superlink
+from sottovoce.flower.coordinator.journal import NAME, read_journal
+from sottovoce.flower.deploy.keys import PRIVATE, PUBLIC, make_keys
+from sottovoce.flower.deploy.processes import Processes
+from sottovoce.flower.deploy.project import copy_project, make_project
+from sottovoce.flower.deploy.rehearsal import Stage, free_port, prepared
 from sottovoce.privacy.ledger import LedgerView, read_ledger
 
 LINK, COORDINATOR = "flower-superlink", "flwr-serverapp"  # in the command lines of processes
@@ -134,7 +135,7 @@ class Federation:
             self.state.mkdir(exist_ok=True)
             self.start_link()
             public = [self.keys / f"{name}{PUBLIC}" for name in self.stage.sites]
-            control.register_sites(self.hub, self.stage.link, public)
+            superlink.register_sites(self.hub, self.stage.link, public)
             for name in self.stage.sites:
                 self.start_site(name)
         except BaseException:
@@ -169,7 +170,7 @@ class Federation:
         command = commands.superlink(self.hub, self.stage.link, self.keys)
         command[command.index("--database") + 1] = str(self.database)
         self._start("superlink", command, self.hub)
-        self.wait(lambda: control.is_up(self.stage.link), "the SuperLink answers")
+        self.wait(lambda: superlink.is_up(self.stage.link), "the SuperLink answers")
 
     def start_site(
         self,
@@ -223,14 +224,14 @@ class Federation:
 
     def submit(self) -> str:
         """Start a run."""
-        self.runs.append(control.submit(self.hub, self.stage.link))
+        self.runs.append(superlink.submit(self.hub, self.stage.link))
         return self.runs[-1]
 
-    def outcome(self) -> control.Outcome:
+    def outcome(self) -> superlink.Outcome:
         """How the last run is."""
-        return control.outcome(self.hub, self.runs[-1])
+        return superlink.outcome(self.hub, self.runs[-1])
 
-    def finish(self, limit: float = PATIENCE) -> control.Outcome:
+    def finish(self, limit: float = PATIENCE) -> superlink.Outcome:
         """Wait until the last run is over."""
         end = time.monotonic() + limit
         while True:

@@ -17,8 +17,8 @@ from tests.endtoend.invariants import check_kept, require
 from tests.endtoend.killing import finished
 from tests.endtoend.outcomes import Row, say
 
-from sottovoce.flower import control
-from sottovoce.flower.keys import CA, PUBLIC, make_keys
+from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy.keys import CA, PUBLIC, make_keys
 
 UNKNOWN = "Failed to activate SuperNode"
 UNTRUSTED = "certificate verify failed"
@@ -115,10 +115,10 @@ def strangers(folder: Path, kills: int, random_: random.Random) -> list[Row]:
         fed.start_site("unregistered", key=fed.add_key("unregistered"))
         make_keys(folder / "others", [])
         fed.start_site("elsewhere", key=fed.add_key("elsewhere"), root=folder / "others" / CA)
-        sites = (fed.hub / control.SITES).read_text()
+        sites = (fed.hub / superlink.SITES).read_text()
         key = fed.add_key("unlisted")
-        control.register_sites(fed.hub, fed.stage.link, [key.with_suffix(PUBLIC)])
-        (fed.hub / control.SITES).write_text(sites)
+        superlink.register_sites(fed.hub, fed.stage.link, [key.with_suffix(PUBLIC)])
+        (fed.hub / superlink.SITES).write_text(sites)
         fed.start_site("unlisted", key=key)
         fed.submit()
         ended = fed.finish()
@@ -126,7 +126,7 @@ def strangers(folder: Path, kills: int, random_: random.Random) -> list[Row]:
         spent = finished(fed, Counter())
         for name in ("unregistered", "unlisted", "elsewhere"):
             require(fed.storage(name) is None and not fed.noted(name), f"{name} took part")
-        online = list(control.listed_nodes(fed.hub).values()).count("online")
+        online = list(superlink.listed_nodes(fed.hub).values()).count("online")
         require(online == plan.sites + 1, f"{online} nodes are online")
         require("SuperNode ID" in fed.printed("unlisted"), "unlisted did not connect")
         for name, words in (("unregistered", UNKNOWN), ("elsewhere", UNTRUSTED)):

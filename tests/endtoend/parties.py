@@ -16,9 +16,9 @@ import numpy as np
 import optuna
 from optuna.trial import Trial
 
-from sottovoce.flower.coordinator import Coordinator
-from sottovoce.flower.journal import read_journal
-from sottovoce.flower.site import Site
+from sottovoce.flower.coordinator.coordinator import Coordinator
+from sottovoce.flower.coordinator.journal import read_journal
+from sottovoce.flower.site.site import Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method

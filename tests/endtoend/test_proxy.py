@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.flower import commands, control
-from sottovoce.flower.commands import Link
-from sottovoce.flower.keys import CA, make_keys
-from sottovoce.flower.processes import Processes
-from sottovoce.flower.project import make_project
-from sottovoce.flower.rehearsal import free_port
+from sottovoce.flower.deploy import commands
+from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy.commands import Link
+from sottovoce.flower.deploy.keys import CA, make_keys
+from sottovoce.flower.deploy.processes import Processes
+from sottovoce.flower.deploy.project import make_project
+from sottovoce.flower.deploy.rehearsal import free_port
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "deploy.md"
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
@@ -59,7 +60,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Link, Li
         nginx = [str(NGINX), "-c", str(settings), "-e", str(folder / "error.log")]
         processes.start("proxy", nginx, env=env, cwd=folder, log=folder / "proxy.log")
         end = time.monotonic() + 60
-        while not (control.is_up(link) and status(proxy, "/health") == 403):
+        while not (superlink.is_up(link) and status(proxy, "/health") == 403):
             assert time.monotonic() < end, (folder / "proxy.log").read_text()
             time.sleep(0.1)
         yield link, proxy
@@ -116,13 +117,13 @@ def test_a_site_registers_with_the_link_and_comes_in_through_the_proxy(
     keys = link.root.parent
     project = keys.parent
     assert status(proxy, "/v1/fleet/pull-messages") == 401  # the link's answer, not the proxy's
-    sites = control.register_sites(project, link, [keys / "site-1.pub"])
+    sites = superlink.register_sites(project, link, [keys / "site-1.pub"])
     env = commands.environment(tmp_path)
     with Processes() as processes:
         node = commands.supernode(tmp_path, proxy, keys / "site-1.key", free_port())
         processes.start("node", node, env=env, cwd=tmp_path, log=tmp_path / "log")
         end = time.monotonic() + 60
-        while control.listed_nodes(project).get(sites["site-1"]) != "online":
+        while superlink.listed_nodes(project).get(sites["site-1"]) != "online":
             assert time.monotonic() < end, (tmp_path / "log").read_text()
 
 

@@ -18,10 +18,10 @@ import optuna
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.flower.commands import environment
-from sottovoce.flower.keys import CA
-from sottovoce.flower.project import copy_project, make_project
-from sottovoce.flower.rehearsal import free_port
+from sottovoce.flower.deploy.commands import environment
+from sottovoce.flower.deploy.keys import CA
+from sottovoce.flower.deploy.project import copy_project, make_project
+from sottovoce.flower.deploy.rehearsal import free_port
 from sottovoce.federation.messages import Message
 from sottovoce.privacy.ledger import read_ledger
 

@@ -25,8 +25,8 @@ from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.flower.diary import Diary
-from sottovoce.flower.site import Site
+from sottovoce.flower.site.memory import Memory
+from sottovoce.flower.site.site import Site
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
@@ -142,8 +142,8 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
         last = heard[number][-len(vectors) :]  # a broadcast may have earlier ones before it
         assert np.allclose(last, vectors, rtol=0.0, atol=1e-6), f"round {number}"
     for n in range(AGENTS):
-        with Diary(tmp_path / str(n), "journal", study, direction="maximize") as diary:
-            points = [space.encode(told.params) for told in diary.told]
+        with Memory(tmp_path / str(n), "journal", study, direction="maximize") as memory:
+            points = [space.encode(told.params) for told in memory.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"
 
 
@@ -220,6 +220,6 @@ def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
         expected = outcome.broadcasts[entry.round]
         assert np.allclose(entry.release.vectors, expected, rtol=0.0, atol=1e-6)
     for n in range(AGENTS):
-        with Diary(folder / f"site-{n}", "sqlite", study, direction="maximize") as diary:
-            points = [study.space.encode(told.params) for told in diary.told]
+        with Memory(folder / f"site-{n}", "sqlite", study, direction="maximize") as memory:
+            points = [study.space.encode(told.params) for told in memory.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sottovoce import cli
-from sottovoce.flower import leaving
-from sottovoce.flower.project import make_project
+from sottovoce.flower.site.site import leaving
+from sottovoce.flower.deploy.project import make_project
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
 Joined = Callable[[str], tuple[int, str]]
@@ -91,7 +91,7 @@ def test_a_site_that_is_never_let_in_gives_up_with_its_nodes_status(
 def test_a_site_that_was_in_for_long_does_not_try_again(
     join: Joined, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sottovoce.flower import processes
+    from sottovoce.flower.deploy import processes
 
     run = processes.run_until_ended
 

@@ -13,8 +13,8 @@ import pytest
 
 from sottovoce import cli
 from sottovoce.errors import InvalidInput
-from sottovoce.flower.commands import environment, tool
-from sottovoce.flower.project import copy_project, make_project, with_settings, with_space
+from sottovoce.flower.deploy.commands import environment, tool
+from sottovoce.flower.deploy.project import copy_project, make_project, with_settings, with_space
 from sottovoce.flower.studyfile import read_study
 
 Terminal = Callable[..., tuple[int, str, str]]
@@ -50,8 +50,8 @@ def test_a_new_project_is_a_flower_app_with_a_study_that_can_be_read(sottovoce: 
     app = tomllib.loads(Path("my-study/pyproject.toml").read_text())
     assert app["project"]["name"] == "my-study"
     assert app["tool"]["flwr"]["app"]["components"] == {
-        "serverapp": "sottovoce.flower.serverapp:app",
-        "clientapp": "sottovoce.flower.clientapp:app",
+        "serverapp": "sottovoce.flower.coordinator.app:app",
+        "clientapp": "sottovoce.flower.site.app:app",
     }
     config = app["tool"]["flwr"]["app"]["config"]
     assert config == {"project": "", "folder": "", "seed": -1, "join-limit": 600}

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sottovoce import cli
-from sottovoce.flower import control
-from sottovoce.flower.project import make_project
+from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy.project import make_project
 
 # Keeps its runs in a file; a run is over, as the file `ends` says, when its log has been shown.
 FLWR = """\
@@ -140,9 +140,9 @@ def test_who_stops_watching_is_told_how_to_watch_again_and_leaves_no_process(
 
 def test_what_goes_on_is_asked_of_the_link_of_the_project(start: Started) -> None:
     start({}, {"1": WELL})
-    assert control.unfinished(Path()) is None
+    assert superlink.unfinished(Path()) is None
     Path("runs").write_text(json.dumps({"1": FAILED, "2": "running", "3": WELL}))
-    assert control.unfinished(Path()) == "2"
+    assert superlink.unfinished(Path()) == "2"
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sottovoce.federation.messages import Message
 from sottovoce.federation.methods import DP_FTS, FTS_SERVER
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.flower.coordinator import Coordinator
+from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Reply
 from sottovoce.privacy.accountant import epsilon

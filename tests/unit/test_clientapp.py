@@ -63,7 +63,7 @@ def answered(
     from flwr.app import Context, Message, MessageType, RecordDict
     from flwr.supercore.task_identity import TaskIdentity
 
-    from sottovoce.flower.clientapp import app
+    from sottovoce.flower.site.app import app
 
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 7, 1
     message = Message(content, 7, MessageType.TRAIN, group_id="token")

@@ -23,9 +23,9 @@ from sottovoce.errors import (
 from sottovoce.federation.methods import DP_FTS
 from sottovoce.federation.server import Server, planned_event
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.flower.coordinator import GRACE, Coordinator, alone
-from sottovoce.flower.journal import Journal, read_journal
-from sottovoce.flower.sitesfile import read_sites
+from sottovoce.flower.coordinator.coordinator import GRACE, Coordinator, alone
+from sottovoce.flower.coordinator.journal import Journal, read_journal
+from sottovoce.flower.coordinator.sites import read_sites
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Reply
 from sottovoce.privacy.accountant import epsilon

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from sottovoce.cli import app
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.flower.keys import make_keys, site_names
+from sottovoce.flower.deploy.keys import make_keys, site_names
 
 
 def names(folder: Path) -> set[str]:

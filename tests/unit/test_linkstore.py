@@ -16,7 +16,7 @@ from flwr.supercore.object_store.sql_object_store import SqlObjectStore
 from flwr.superlink.federation import NoOpFederationManager
 
 from sottovoce.errors import StorageError
-from sottovoce.flower.linkstore import MESSAGES, forget_messages
+from sottovoce.flower.deploy.linkstore import MESSAGES, forget_messages
 
 pytestmark = pytest.mark.filterwarnings("ignore:No path_separator:DeprecationWarning")  # Flower's
 

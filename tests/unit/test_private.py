@@ -13,9 +13,9 @@ import pytest
 from sottovoce import cli
 from sottovoce.errors import SottovoceError, StorageError
 from sottovoce.files import private, private_folder
-from sottovoce.flower.keys import make_keys
-from sottovoce.flower.project import make_project
-from sottovoce.flower.rehearsal import rehearse
+from sottovoce.flower.deploy.keys import make_keys
+from sottovoce.flower.deploy.project import make_project
+from sottovoce.flower.deploy.rehearsal import rehearse
 
 # stands for each of Flower's programs: it leaves a file, and an answer
 PROGRAM = """\

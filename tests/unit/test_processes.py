@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError
-from sottovoce.flower import commands, control
-from sottovoce.flower.commands import Link
-from sottovoce.flower.keys import CA, make_keys
-from sottovoce.flower.processes import MARK, Processes, run_until_ended
+from sottovoce.flower.deploy import commands
+from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy.commands import Link
+from sottovoce.flower.deploy.keys import CA, make_keys
+from sottovoce.flower.deploy.processes import MARK, Processes, run_until_ended
 
 # a process whose child has a session of its own and takes no notice of being asked to end
 STUBBORN = """
@@ -112,7 +113,7 @@ def test_a_wrapper_started_deaf_to_interrupts_still_ends_with_all_it_started(
     script = f"""
         import os, sys
         from pathlib import Path
-        from sottovoce.flower.processes import run_until_ended
+        from sottovoce.flower.deploy.processes import run_until_ended
         command = [sys.executable, "-c", {STUBBORN!r}, {str(note)!r}]
         sys.exit(run_until_ended(command, os.environ, Path({str(tmp_path)!r}), patience=0.3))
     """
@@ -232,28 +233,28 @@ def test_nothing_is_reported_and_nothing_fetched(tmp_path: Path) -> None:
 
 def test_the_list_of_sites_keeps_its_order(tmp_path: Path) -> None:
     path = tmp_path / "sites.toml"
-    assert control.read_named(path) == {}
+    assert superlink.read_named(path) == {}
     sites = {"b": "12253045707705050853", "a": "7"}
-    control.write_sites(path, sites)
-    assert list(control.read_named(path).items()) == list(sites.items())
+    superlink.write_sites(path, sites)
+    assert list(superlink.read_named(path).items()) == list(sites.items())
     path.write_text("sites = 3")
     with pytest.raises(InvalidInput, match=r"table \[sites\]"):
-        control.read_named(path)
+        superlink.read_named(path)
 
 
 def test_a_link_that_nobody_answers_is_not_up(keys: Path) -> None:
-    assert not control.is_up(Link(port=1))
-    assert not control.is_up(Link(port=1, root=keys / CA))
+    assert not superlink.is_up(Link(port=1))
+    assert not superlink.is_up(Link(port=1, root=keys / CA))
 
 
 def test_a_command_that_flower_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
     with pytest.raises(SottovoceError, match="Flower refused `flwr supernode`"):
-        control.listed_nodes(tmp_path)  # there is no connection of that name
+        superlink.listed_nodes(tmp_path)  # there is no connection of that name
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a b.pub", ".pub"])
 def test_a_public_key_whose_file_names_no_site_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).touch()
     with pytest.raises(InvalidInput, match=r"must be in a file NAME\.pub"):
-        control.register_sites(tmp_path, Link(), [tmp_path / name])
+        superlink.register_sites(tmp_path, Link(), [tmp_path / name])
     assert not (tmp_path / "sites.toml").exists()

@@ -28,10 +28,10 @@ from flwr.superlink.grid import InMemoryGrid
 
 from sottovoce.errors import InvalidInput, LedgerError, ProtocolError, SimulationOnly, StorageError
 from sottovoce.flower import coordinator as coordination
-from sottovoce.flower import serverapp
-from sottovoce.flower.coordinator import alone
-from sottovoce.flower.journal import read_journal
-from sottovoce.flower.serverapp import Settings, main
+from sottovoce.flower.coordinator.coordinator import app as serverapp
+from sottovoce.flower.coordinator.coordinator import alone
+from sottovoce.flower.coordinator.journal import read_journal
+from sottovoce.flower.coordinator.app import Settings, main
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
 

@@ -18,9 +18,9 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
-from sottovoce.flower import leaving
-from sottovoce.flower.diary import ATTEMPTS, STORAGES, Diary
-from sottovoce.flower.site import Objective, Site
+from sottovoce.flower.site.site import leaving
+from sottovoce.flower.site.memory import ATTEMPTS, STORAGES, Memory
+from sottovoce.flower.site.site import Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.federation.messages import Broadcast
@@ -605,16 +605,16 @@ def before(name: str) -> Objective:
 
 
 def after(name: str) -> Objective:
-    real = getattr(Diary, name)
+    real = getattr(Memory, name)
     return _struck(name, lambda *a, **k: (real(*a, **k), killed()))
 
 
 def _struck(name: str, method: Callable[..., Any]) -> Objective:
-    """An objective that, once it runs, lets the site die at a step of its diary."""
+    """An objective that, once it runs, lets the site die at a step of its memory."""
 
     def objective(trial: Trial) -> float:
         if trial.number >= 1:
-            setattr(Diary, name, method)
+            setattr(Memory, name, method)
         return quadratic(trial)
 
     return objective
@@ -752,6 +752,6 @@ def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
             server.submit(reply.message)
             server.close_round()
     server.close()
-    with Diary(tmp_path, storage, FILE.study, FILE.maximise) as diary:
-        rounds = [told.round for told in diary.told]
+    with Memory(tmp_path, storage, FILE.study, FILE.maximise) as memory:
+        rounds = [told.round for told in memory.told]
     assert rounds == [0] * INITIAL + [1, 2, 3]

@@ -34,10 +34,11 @@ def join(
     If all trials fail the site leaves the study: then this ends, with status 2 and the error.
     """
     from sottovoce.errors import TrialError, check
-    from sottovoce.flower import commands, leaving
-    from sottovoce.flower.keys import CA
-    from sottovoce.flower.processes import INTERRUPTED, run_until_ended
-    from sottovoce.flower.project import STUDY, check_project
+    from sottovoce.flower.deploy import commands
+    from sottovoce.flower.deploy.keys import CA
+    from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
+    from sottovoce.flower.deploy.project import STUDY, check_project
+    from sottovoce.flower.site import leaving
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)

@@ -26,7 +26,7 @@ def keys(
     as_json: Json = False,
 ) -> None:
     """Make keys: a test authority, the coordinator's certificate, key pairs of sites."""
-    from sottovoce.flower.keys import make_keys
+    from sottovoce.flower.deploy.keys import make_keys
 
     made = make_keys(folder, sites or [], host or [], server=server)
     if as_json:

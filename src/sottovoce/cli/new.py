@@ -25,7 +25,7 @@ def new(
     as_json: Json = False,
 ) -> None:
     """Make a project: a Flower app around an Optuna objective, which every party gets a copy of."""
-    from sottovoce.flower.project import FILES, make_project
+    from sottovoce.flower.deploy.project import FILES, make_project
 
     study = make_project(name, agents=agents, rounds=rounds, epsilon=epsilon, publisher=publisher)
     if as_json:
@@ -43,11 +43,11 @@ def space(
     try:
         import optuna
 
-        from sottovoce.flower.clientapp import objective_of
+        from sottovoce.flower.site.app import objective_of
         from sottovoce.optuna import space_toml, traced_space
     except ImportError as error:
         raise MissingExtra("looking at an objective", "flower") from error
-    from sottovoce.flower.project import STUDY, check_project, write_space
+    from sottovoce.flower.deploy.project import STUDY, check_project, write_space
 
     check_project(project)
     optuna.logging.set_verbosity(optuna.logging.WARNING)

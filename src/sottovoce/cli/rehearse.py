@@ -24,8 +24,8 @@ def rehearse(
     as_json: Json = False,
 ) -> None:
     """Deploy a project on this machine: real processes, keys and noise, loopback only."""
-    from sottovoce.flower.processes import stoppable
-    from sottovoce.flower.rehearsal import rehearse as perform
+    from sottovoce.flower.deploy.processes import stoppable
+    from sottovoce.flower.deploy.rehearsal import rehearse as perform
 
     try:
         with stoppable():

@@ -12,8 +12,8 @@ from sottovoce.cli.show import ERR, OUT, Json, print_json
 from sottovoce.files import private, private_folder
 
 if TYPE_CHECKING:
-    from sottovoce.flower.commands import Link
-    from sottovoce.flower.control import Outcome
+    from sottovoce.flower.deploy.commands import Link
+    from sottovoce.flower.deploy.superlink import Outcome
 
 Keys = Annotated[
     Path | None, typer.Option("--keys", help="Folder of the keys; default: keys in the project.")
@@ -38,10 +38,10 @@ def serve(
 ) -> None:
     """Run the coordinator's SuperLink, which sites connect to, until it is interrupted."""
     from sottovoce.errors import check
-    from sottovoce.flower import commands, control
-    from sottovoce.flower.linkstore import forget_messages
-    from sottovoce.flower.processes import deaf, run_until_ended
-    from sottovoce.flower.project import check_project
+    from sottovoce.flower.deploy import commands, superlink
+    from sottovoce.flower.deploy.linkstore import forget_messages
+    from sottovoce.flower.deploy.processes import deaf, run_until_ended
+    from sottovoce.flower.deploy.project import check_project
 
     check_project(project)
     link, folder = _link(project, keys, host, port, insecure)
@@ -55,7 +55,7 @@ def serve(
         private_folder(project / name)
     status = run_until_ended(command, commands.environment(project), project)
     with deaf():
-        if not control.is_up(link):  # another may serve there, which is why ours ended
+        if not superlink.is_up(link):  # another may serve there, which is why ours ended
             forget_messages(commands.database(project), running=False)
     raise typer.Exit(status)
 
@@ -72,8 +72,8 @@ def register(
     as_json: Json = False,
 ) -> None:
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
-    from sottovoce.flower.control import SITES, register_sites
-    from sottovoce.flower.project import STUDY, check_project
+    from sottovoce.flower.deploy.project import STUDY, check_project
+    from sottovoce.flower.deploy.superlink import SITES, register_sites
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
@@ -101,17 +101,17 @@ def start(
     insecure: Insecure = False,
 ) -> None:
     """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
-    from sottovoce.flower import commands, control
-    from sottovoce.flower.linkstore import forget_messages
-    from sottovoce.flower.processes import INTERRUPTED, stoppable
-    from sottovoce.flower.project import STUDY, check_project
-    from sottovoce.flower.sitesfile import read_sites
+    from sottovoce.flower.coordinator.sites import read_sites
+    from sottovoce.flower.deploy import commands, superlink
+    from sottovoce.flower.deploy.linkstore import forget_messages
+    from sottovoce.flower.deploy.processes import INTERRUPTED, stoppable
+    from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    read_sites(project / control.SITES, read_study(project / STUDY).study.agents)
+    read_sites(project / superlink.SITES, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
-    control.connect(project, link)
+    superlink.connect(project, link)
     try:
         with stoppable():
             found = _started(project, link, follow)
@@ -125,16 +125,16 @@ def start(
 
 def _started(project: Path, link: Link, follow: bool) -> Outcome | None:
     """How the run ended that goes on, or a new one; None if nobody waits for that."""
-    from sottovoce.flower import control
+    from sottovoce.flower.deploy import superlink
 
-    run_id = earlier = control.unfinished(project)
+    run_id = earlier = superlink.unfinished(project)
     if run_id is None:
-        run_id = control.submit(project, link)
+        run_id = superlink.submit(project, link)
     ERR.print(f"run {run_id} {'goes on already' if earlier else 'has started'}")
     if not follow:
         print(run_id)
         return None
-    found = control.follow(project, run_id)
+    found = superlink.follow(project, run_id)
     if not found.well:
         words = f"run {run_id} ended as {found.status}: {found.details}"
         ERR.print(words, style="red", markup=False, soft_wrap=True)
@@ -146,8 +146,8 @@ def _started(project: Path, link: Link, follow: bool) -> Outcome | None:
 def _link(
     project: Path, keys: Path | None, host: str, port: int, insecure: bool
 ) -> tuple[Link, Path | None]:
-    from sottovoce.flower.commands import Link
-    from sottovoce.flower.keys import CA
+    from sottovoce.flower.deploy.commands import Link
+    from sottovoce.flower.deploy.keys import CA
 
     folder = None if insecure else keys or project / "keys"
     return Link(host, port, None if folder is None else folder / CA), folder

@@ -55,7 +55,7 @@ def status(
 
 def look(ledger: Path) -> dict[str, Any]:
     """What a ledger, and the journal beside it, say of their study; neither is touched."""
-    from sottovoce.flower.journal import NAME, read_journal
+    from sottovoce.flower.coordinator.journal import NAME, read_journal
     from sottovoce.privacy.events import adjacency
     from sottovoce.privacy.ledger import read_ledger
 

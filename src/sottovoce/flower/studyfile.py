@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.federation.methods import method_named
 from sottovoce.federation.planning import DELTA, plan_study
+from sottovoce.federation.searcher import Direction, check_direction
 from sottovoce.federation.settings import SETTINGS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
 from sottovoce.privacy.budget import Budget
 from sottovoce.space import Space
 
-DIRECTIONS = ("minimize", "maximize")  # Optuna's words
 NUMBERS: dict[str, type | tuple[type, ...]] = {
     "agents": int,
     "rounds": int,
@@ -48,7 +48,7 @@ class StudyFile:
     study: FederatedStudy
     epsilon: float
     delta: float
-    maximise: bool
+    direction: Direction
     trial_limit: float = 600.0  # seconds that a site is given for one trial
 
     @property
@@ -63,7 +63,7 @@ class StudyFile:
             **self.study.to_dict(),
             "epsilon": self.epsilon,
             "delta": self.delta,
-            "direction": "maximize" if self.maximise else "minimize",
+            "direction": self.direction,
         }
 
     @property
@@ -116,7 +116,7 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
     limit = float(table.get("trial_limit", StudyFile.trial_limit))
     rule = "trial_limit must be a finite number of seconds above 0"
     check(0 < limit < math.inf, rule, trial_limit=limit)
-    return StudyFile(study, epsilon, delta, table["direction"] == "maximize", limit)
+    return StudyFile(study, epsilon, delta, cast(Direction, table["direction"]), limit)
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:
@@ -131,8 +131,7 @@ def _check_keys(table: Mapping[str, Any]) -> None:
         right = isinstance(value, kind) and not isinstance(value, bool)
         word = "a whole number" if kind is int else "a number"
         check(right, f"{key} must be {word}", **{key: value})
-    direction = table["direction"]
-    check(direction in DIRECTIONS, f"direction must be one of {DIRECTIONS}", direction=direction)
+    check_direction(table["direction"])
 
 
 def difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> str | None:

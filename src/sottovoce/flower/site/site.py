@@ -1,6 +1,6 @@
 """One party of a federation: its trials are Optuna's, recorded on its own disk.
 
-A site lives for one call only. What lasts is its `Diary`; its `Agent` is made anew from that,
+A site lives for one call only. What lasts is its `Memory`; its `Agent` is made anew from that,
 so a process may be killed at any moment, and the next call goes on from what was stored.
 """
 
@@ -31,11 +31,11 @@ from sottovoce.errors import (
     WrongRound,
 )
 from sottovoce.federation.agent import Agent
-from sottovoce.federation.searcher import LARGEST, Direction
-from sottovoce.flower import leaving
+from sottovoce.federation.searcher import LARGEST
 from sottovoce.flower.chain import check_form, check_links
-from sottovoce.flower.diary import Diary, Lost, Told, lock
-from sottovoce.flower.sitelog import LOG, log_error, site_log
+from sottovoce.flower.site import leaving
+from sottovoce.flower.site.log import LOG, log_error, site_log
+from sottovoce.flower.site.memory import Lost, Memory, Told, lock
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
@@ -81,11 +81,11 @@ class Site:
                     return reply(call, "busy", "an earlier call of this site still runs")
                 with (
                     site_log(self._folder) as log,
-                    Diary(
-                        self._folder, self._storage, self._file.study, self._file.maximise
-                    ) as diary,
+                    Memory(
+                        self._folder, self._storage, self._file.study, self._file.direction
+                    ) as memory,
                 ):
-                    return self._step(call, diary, log)
+                    return self._step(call, memory, log)
         except Exception as error:
             log_error(self._folder, error)
             return refusal(call, error)
@@ -112,20 +112,20 @@ class Site:
             raise WrongRound(f"before round {call.round} comes broadcast {before}, got {got}")
         check_form(self._file.study, call.broadcast, call.chain)
 
-    def _step(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
+    def _step(self, call: Call, memory: Memory, log: logging.Logger) -> Reply:
         """Answer, and say with it what was heard: that follows from the calls alone."""
-        diary.claim(call.agent)
+        memory.claim(call.agent)
         try:
-            said = self._said(call, diary, log)
+            said = self._said(call, memory, log)
         except Exception as error:
             log_error(self._folder, error)
             said = refusal(call, error)
-        heard = diary.heard
+        heard = memory.heard
         return replace(said, heard=heard.round, head=heard.head)
 
-    def _said(self, call: Call, diary: Diary, log: logging.Logger) -> Reply:
-        diary.compare(call.broadcast, call.chain)
-        heard = diary.heard.round
+    def _said(self, call: Call, memory: Memory, log: logging.Logger) -> Reply:
+        memory.compare(call.broadcast, call.chain)
+        heard = memory.heard.round
         if call.round <= heard:
             # A coordinator asks again only for a round that it has not committed. One that was
             # broadcast is spent: what this site said then must not get into a second release.
@@ -133,67 +133,66 @@ class Site:
                 f"this site has heard the broadcast of round {heard}, and does not speak in round "
                 f"{call.round} again: was an old ledger restored?"
             )
-        if not diary.spoke(call.round):
-            diary.bury()
-            agent = self._agent(call, diary)
+        if not memory.spoke(call.round):
+            memory.bury()
+            agent = self._agent(call, memory)
             if call.broadcast is not None:
                 agent.receive(call.broadcast)
                 check_links(self._file.study, call.broadcast, call.chain, call.seed)
-                diary.hear(call.broadcast, call.chain)
-            self._try(call, diary, agent, log)
-            if all(told.value is None for told in diary.told):
-                return self._leave(call, diary)
+                memory.hear(call.broadcast, call.chain)
+            self._try(call, memory, agent, log)
+            if all(told.value is None for told in memory.told):
+                return self._leave(call, memory)
             leaving.forget(self._folder)
             if call.round == self._file.study.rounds:
                 return reply(call, "done", "the study is over")
-            diary.say(call.round, agent.message(call.round))
-        said = diary.said(call.round)
+            memory.say(call.round, agent.message(call.round))
+        said = memory.said(call.round)
         return Reply(call.study, call.round, call.agent, "vector", said.vector)
 
-    def _leave(self, call: Call, diary: Diary) -> Reply:
+    def _leave(self, call: Call, memory: Memory) -> Reply:
         """Leave before anything is said: trials that all failed are a mistake, not a result."""
-        count, error = len(diary.told), diary.last_error
+        count, error = len(memory.told), memory.last_error
         leaving.note(
             self._folder,
             f"This site left the study in round {call.round}: none of its {count} trials gave a "
             f"value. The last error: {error}. Its log is {self._folder.absolute() / LOG}",
         )
-        diary.leave()
+        memory.leave()
         return reply(call, "left", LEFT)
 
-    def _agent(self, call: Call, diary: Diary) -> Agent:
+    def _agent(self, call: Call, memory: Memory) -> Agent:
         """The agent that this site has become; in a seeded simulation, with the run's draws."""
         study = self._file.study
         draws = None
         if call.seed is not None:
             draws = draws_of_agent(Draws(call.seed, 0), study.agents, call.agent)
-        direction: Direction = "maximize" if self._file.maximise else "minimize"
-        agent = Agent(study, call.agent, direction=direction, draws=draws)
+        agent = Agent(study, call.agent, direction=self._file.direction, draws=draws)
         try:
-            for told in diary.told:
+            for told in memory.told:
                 agent.tell(told.params, told.value)
-            heard = diary.broadcast
+            heard = memory.broadcast
             if heard is not None:
                 agent.receive(heard)
         except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
             raise StorageError("what this site has stored does not fit the study") from error
         return agent
 
-    def _try(self, call: Call, diary: Diary, agent: Agent, log: logging.Logger) -> None:
+    def _try(self, call: Call, memory: Memory, agent: Agent, log: logging.Logger) -> None:
         """Run the trials of the step that have not been run yet, the initial ones first."""
         initial = self._file.study.method.initial
         due = next(step.trials for step in self._file.steps if step.round == call.round)
-        later = diary.told[initial:]
+        later = memory.told[initial:]
         done = sum(told.round == call.round for told in later)
         while agent.starting or (call.round > 0 and done < due):
             done += not agent.starting
-            asked, before = diary.lost(call.round) or Lost(agent.ask(), 0)
+            asked, before = memory.lost(call.round) or Lost(agent.ask(), 0)
             noted = {"asked": asked, "attempt": before + 1, "round": call.round}
-            trial = diary.begin(_Settled(asked, self._declared), noted)
-            told = self._run(trial, diary, log)
+            trial = memory.begin(_Settled(asked, self._declared), noted)
+            told = self._run(trial, memory, log)
             agent.tell(told.params, told.value)
 
-    def _run(self, trial: Trial, diary: Diary, log: logging.Logger) -> Told:
+    def _run(self, trial: Trial, memory: Memory, log: logging.Logger) -> Told:
         """One trial of the site's objective, recorded however it ends."""
         failed = TrialState.FAIL
         try:
@@ -201,20 +200,20 @@ class Site:
             # one with a single value is asked of nobody, so nobody has compared it yet
             check_asked(trial.distributions, self._file.study.space)
         except optuna.TrialPruned:
-            return diary.end(trial, None, TrialState.PRUNED)
+            return memory.end(trial, None, TrialState.PRUNED)
         except SpaceError as error:
             log.error("trial %d: %s", trial.number, error)
-            diary.end(trial, None, failed, mistake=str(error))
+            memory.end(trial, None, failed, mistake=str(error))
             raise
         except optuna.exceptions.StorageInternalError as error:
             raise StorageError("the site's storage failed in a trial") from error
         except Exception as error:
             log.exception("trial %d failed", trial.number)
-            return diary.end(trial, None, failed, error=f"{type(error).__name__}: {error}")
+            return memory.end(trial, None, failed, error=f"{type(error).__name__}: {error}")
         if value is None:
             log.error("trial %d gave no finite number within ±%g", trial.number, LARGEST)
-            return diary.end(trial, None, failed, error="no finite number was returned")
-        return diary.end(trial, value, TrialState.COMPLETE)
+            return memory.end(trial, None, failed, error="no finite number was returned")
+        return memory.end(trial, value, TrialState.COMPLETE)
 
 
 class _Settled(BaseSampler):

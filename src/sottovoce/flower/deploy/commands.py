@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sottovoce.errors import MissingExtra, check
 from sottovoce.files import write_text
-from sottovoce.flower.keys import CERTIFICATE, CERTIFICATE_KEY
+from sottovoce.flower.deploy.keys import CERTIFICATE, CERTIFICATE_KEY
 
 HOME = ".flwr"  # Flower's own files, in a party's folder
 STATE = "coordinator"  # the coordinator's own files, in its folder

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, TrialError, check
 from sottovoce.files import private, write_text
-from sottovoce.flower import commands, control, leaving
-from sottovoce.flower.commands import Link
-from sottovoce.flower.journal import NAME, read_journal
-from sottovoce.flower.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
-from sottovoce.flower.linkstore import forget_messages
-from sottovoce.flower.processes import Processes, end_marked
-from sottovoce.flower.project import check_project, copy_project, study_with
+from sottovoce.flower.coordinator.journal import NAME, read_journal
+from sottovoce.flower.deploy import commands, superlink
+from sottovoce.flower.deploy.commands import Link
+from sottovoce.flower.deploy.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
+from sottovoce.flower.deploy.linkstore import forget_messages
+from sottovoce.flower.deploy.processes import Processes, end_marked
+from sottovoce.flower.deploy.project import check_project, copy_project, study_with
+from sottovoce.flower.site import leaving
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import adjacency
@@ -178,14 +179,14 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
         _write_connected(stage)
     else:
         public = [stage.keys / f"{name}{PUBLIC}" for name in stage.sites]
-        control.register_sites(stage.coordinator, stage.link, public)
+        superlink.register_sites(stage.coordinator, stage.link, public)
         tell(f"the keys of {len(stage.sites)} sites are registered")
         _start_sites(stage, processes)
-    run_id = control.submit(stage.coordinator, stage.link)
+    run_id = superlink.submit(stage.coordinator, stage.link)
     tell(f"run {run_id} has started")
     _watch(stage, processes, run_id, tell)
     _check_left(stage)
-    found = control.outcome(stage.coordinator, run_id)
+    found = superlink.outcome(stage.coordinator, run_id)
     if not found.well:
         raise SottovoceError(f"the run ended as {found.status}: {found.details}")
 
@@ -211,7 +212,7 @@ def _start_link(stage: Stage, processes: Processes) -> None:
         log=stage.log("superlink"),
     )
     end = time.monotonic() + STARTING
-    while not control.is_up(stage.link):
+    while not superlink.is_up(stage.link):
         if process.poll() is not None or time.monotonic() > end:
             raise SottovoceError("the SuperLink did not start")
         time.sleep(LOOK / 5)
@@ -234,7 +235,7 @@ def _write_connected(stage: Stage) -> None:
     """Without node keys a site is whichever node connects: list those that are there."""
     end = time.monotonic() + STARTING
     while True:
-        nodes = control.listed_nodes(stage.coordinator)
+        nodes = superlink.listed_nodes(stage.coordinator)
         online = [node for node, status in nodes.items() if status == "online"]
         if len(online) == len(stage.sites):
             break
@@ -242,7 +243,7 @@ def _write_connected(stage: Stage) -> None:
             raise SottovoceError(f"{len(online)} of {len(stage.sites)} sites have connected")
         time.sleep(LOOK)
     sites = dict(zip(stage.sites, online, strict=True))
-    control.write_sites(stage.coordinator / control.SITES, sites)
+    superlink.write_sites(stage.coordinator / superlink.SITES, sites)
 
 
 def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:

@@ -17,9 +17,9 @@ from flwr.clientapp import ClientApp
 from sottovoce import __version__
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.files import private, write_text
-from sottovoce.flower.leaving import HOME
-from sottovoce.flower.site import Objective, Site, refusal
-from sottovoce.flower.sitelog import log_error
+from sottovoce.flower.site.leaving import HOME
+from sottovoce.flower.site.log import log_error
+from sottovoce.flower.site.site import Objective, Site, refusal
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 

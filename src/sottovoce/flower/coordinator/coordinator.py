@@ -26,7 +26,7 @@ from sottovoce.errors import (
 )
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.server import Server
-from sottovoce.flower.journal import Journal, read_journal
+from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Call, Reply
 

@@ -23,9 +23,9 @@ from flwr.superlink.grid import InMemoryGrid
 from sottovoce.errors import ProtocolError, SimulationOnly, check
 from sottovoce.federation.server import Server
 from sottovoce.files import private
-from sottovoce.flower.coordinator import Coordinator, alone
-from sottovoce.flower.journal import NAME
-from sottovoce.flower.sitesfile import read_sites
+from sottovoce.flower.coordinator.coordinator import Coordinator, alone
+from sottovoce.flower.coordinator.journal import NAME
+from sottovoce.flower.coordinator.sites import read_sites
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws

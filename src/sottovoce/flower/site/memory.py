@@ -31,6 +31,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
 from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_whole
 from sottovoce.flower.chain import released
@@ -94,17 +95,19 @@ def _stored() -> Iterator[None]:
         raise StorageError(f"the site's storage failed ({type(error).__name__})") from error
 
 
-class Diary:
+class Memory:
     """The memory of one site, open for the time of one call. The folder must be locked."""
 
-    def __init__(self, folder: Path, storage: str, study: FederatedStudy, maximise: bool) -> None:
+    def __init__(
+        self, folder: Path, storage: str, study: FederatedStudy, direction: Direction
+    ) -> None:
         check(storage in STORAGES, f"storage must be one of {tuple(STORAGES)}", storage=storage)
-        self._expected, self._maximise = study, maximise
+        self._expected, self._direction = study, StudyDirection[direction.upper()]
         path = folder / STORAGES[storage]
         with _stored():
             _check_only(path)
             if not path.exists():
-                write_whole(path, lambda part: _create(part, storage, _direction(maximise)))
+                write_whole(path, lambda part: _create(part, storage, self._direction))
             self._storage = _opened(path, storage)
             try:
                 self._study = optuna.load_study(study_name=NAME, storage=self._storage)
@@ -112,7 +115,7 @@ class Diary:
                 _close(self._storage)
                 raise
 
-    def __enter__(self) -> Diary:
+    def __enter__(self) -> Memory:
         return self
 
     def __exit__(
@@ -127,7 +130,7 @@ class Diary:
         """Be this agent of this study; refused if it has ever been another."""
         mine = self._remembered("study", self._expected.fingerprint)
         with _stored():
-            turned = self._study.direction is not _direction(self._maximise)
+            turned = self._study.direction is not self._direction
         if turned:
             raise StudyMismatch("this site's folder belongs to a study of the other direction")
         if mine != self._expected.fingerprint:
@@ -296,10 +299,6 @@ def _counts(trial: FrozenTrial) -> bool:
 def _told(trial: FrozenTrial) -> Told:
     value = trial.value if trial.state is TrialState.COMPLETE else None
     return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
-
-
-def _direction(maximise: bool) -> StudyDirection:
-    return StudyDirection.MAXIMIZE if maximise else StudyDirection.MINIMIZE
 
 
 def _create(path: Path, kind: str, direction: StudyDirection) -> None:

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
 from sottovoce.files import read_toml, write_text
-from sottovoce.flower import commands
-from sottovoce.flower.commands import Link
-from sottovoce.flower.keys import PUBLIC
-from sottovoce.flower.processes import MARK, end_marked
+from sottovoce.flower.deploy import commands
+from sottovoce.flower.deploy.commands import Link
+from sottovoce.flower.deploy.keys import PUBLIC
+from sottovoce.flower.deploy.processes import MARK, end_marked
 
 SITES = "sites.toml"
 ANSWER = 60.0  # seconds for a command of Flower's

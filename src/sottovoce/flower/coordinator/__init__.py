@@ -1,0 +1,1 @@
+"""What the coordinator runs: calls to the sites, releases, and a journal of both."""

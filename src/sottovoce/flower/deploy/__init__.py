@@ -1,0 +1,1 @@
+"""From a folder to running processes: projects, keys, Flower's commands, rehearsals."""

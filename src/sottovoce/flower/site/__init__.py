@@ -1,0 +1,1 @@
+"""What one party of a federation runs: its trials, its memory, its answers."""
