@@ -36,7 +36,7 @@ def gains(study: FederatedStudy, problem: Problem, run: int) -> list[float]:
     known = replace(study, feature_seed=study.feature_seed + run)
     said: NDArray[np.float64] = np.concatenate([v for _, v in sorted(outcome.broadcasts.items())])
     best = [
-        int(np.argmax(known.features(points) @ known.learnt(said[: k + 1]).mean))
+        int(np.argmax(known.features(points) @ known.shared_posterior(said[: k + 1]).mean))
         for k in range(len(said))
     ]
     best.append(int(values.mean(axis=0).argmax()))

@@ -25,7 +25,7 @@ TESTS = {
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
-    "federation/server.py": ("tests/unit/test_server.py", "tests/endtoend/test_kill.py"),
+    "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
 }
 
 

@@ -1,6 +1,6 @@
 """One mathematics: a simulated run is N separate agents and a server, given the same draws.
 
-Each agent's generator serves its slice of the simulator's streams; the server gets the
+Each agent's draws are its slice of the simulator's streams; the server gets the
 simulator's seed. Everything else is the real thing.
 """
 
@@ -21,11 +21,10 @@ from sottovoce.federation.server import Server, aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
-from sottovoce.lab.problems import Problem, Setting
-from sottovoce.lab.problems.synthetic import Synthetic
-from sottovoce.simulation import Draws, Outcome, simulate
+from sottovoce.problems import Problem, Setting
+from sottovoce.problems.synthetic import Synthetic
+from sottovoce.simulation import Draws, Outcome, draws_of_agent, simulate
 from sottovoce.simulation import engine as simulator
-from sottovoce.simulation.streams import draws_of_agent
 from sottovoce.space import Category, Float, Integer, Space
 
 AGENTS, ROUNDS, INITIAL = 6, 5, 4
@@ -51,18 +50,16 @@ def separately(study: FederatedStudy, problem: Problem, draws: Draws) -> Played:
     study = replace(study, feature_seed=study.feature_seed + draws.run)
     space, method = study.space, study.method
     objectives = problem.draw(study.agents, draws.stream("objectives"))
-    belief = problem.setting.surrogate
-    scripts = [draws_of_agent(draws, study, n, belief) for n in range(study.agents)]
-    agents = [Agent(study, n, surrogate=belief, random=script) for n, script in enumerate(scripts)]
-    server = (
-        None if not method.shared.exchanges else Server.simulation(study, draws.seed_for("server"))
-    )
+    surrogate, everyone = problem.setting.surrogate, range(study.agents)
+    sources = [draws_of_agent(draws, study.agents, n) for n in everyone]
+    agents = [Agent(study, n, surrogate=surrogate, draws=sources[n]) for n in everyone]
+    alone = not method.shared.exchanges
+    server = None if alone else Server.simulation(study, draws.seed_for("server"))
     points = np.zeros((study.agents, method.initial + study.rounds, space.dims))
     played = Played(points, {}, {}, [])
 
     def try_one(count: int, noise: NDArray[np.float64]) -> None:
         for n, agent in enumerate(agents):
-            scripts[n].begin_trial(count)
             params = agent.ask()
             points[n, count] = space.encode(params)
             truth = objectives.values(np.asarray(points[:, count : count + 1]))[n, 0]
@@ -76,8 +73,7 @@ def separately(study: FederatedStudy, problem: Problem, draws: Draws) -> Played:
         if server is not None and server.next_round() == t - 1:
             server.open_round()
             sent = []
-            for agent, script in zip(agents, scripts, strict=True):
-                script.begin_message(t - 1)
+            for agent in agents:
                 sent.append(Message.from_bytes(agent.message(t - 1).to_bytes()))
                 if np.any(sent[-1].vector):  # of an agent that has nothing to say, silence
                     server.submit(sent[-1])
@@ -186,7 +182,7 @@ class Waves:
 
 @dataclass(frozen=True)
 class WaveProblem:
-    """Waves on a given space with a given belief."""
+    """Waves on a given space with a given surrogate."""
 
     space: Space
     surrogate: Surrogate
@@ -228,30 +224,32 @@ def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
 
 
 @pytest.mark.parametrize("name", ["ts", "sottovoce"])
-@pytest.mark.parametrize("belief", [FIXED, Surrogate(refit=2)], ids=["fixed", "fitted"])
+@pytest.mark.parametrize("surrogate", [FIXED, Surrogate(refit=2)], ids=["fixed", "fitted"])
 @pytest.mark.parametrize("space", [PLANE, LIST], ids=["plane", "list"])
 def test_they_agree_when_they_explore_more_widely(
     space: Space, surrogate: Surrogate, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # p_t = 0, so that agents that learn search beside the common function, or follow it
+    # p_t = 0, so that agents that learn search jointly with the shared function, or follow it
     method = small(name, features=24, lengthscale=0.3, solo=SoloProbability("constant", 0.0))
     wide = replace(method, exploration=Exploration("theorem", norm=9.0))
-    far = agree(wide, WaveProblem(space, belief), monkeypatch)
-    near = agree(method, WaveProblem(space, belief), monkeypatch)
+    far = agree(wide, WaveProblem(space, surrogate), monkeypatch)
+    near = agree(method, WaveProblem(space, surrogate), monkeypatch)
     assert not np.allclose(far.points, near.points)
 
 
 @pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
-@pytest.mark.parametrize("belief", [FIXED, Surrogate(refit=2), RAW], ids=["fixed", "fitted", "raw"])
+@pytest.mark.parametrize(
+    "surrogate", [FIXED, Surrogate(refit=2), RAW], ids=["fixed", "fitted", "raw"]
+)
 @pytest.mark.parametrize("space", [PLANE, MIXED, LIST], ids=["plane", "mixed", "list"])
 def test_they_agree_when_trials_fail(
     space: Space, surrogate: Surrogate, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = small(name, features=24, lengthscale=0.3)
-    # this raw belief is so far off that draws are sums of numbers a thousand times their size:
+    # this raw surrogate is so far off that draws are sums of numbers a thousand times their size:
     # their rounding, which differs between one agent and a batch, moves the top by about 1e-7
-    within = 1e-5 if belief is RAW and name == "sottovoce" else 1e-9
-    outcome = agree(method, WaveProblem(space, belief, "pitted"), monkeypatch, within=within)
+    within = 1e-5 if surrogate is RAW and name == "sottovoce" else 1e-9
+    outcome = agree(method, WaveProblem(space, surrogate, "pitted"), monkeypatch, within=within)
     failed = np.isnan(outcome.observed)
     assert np.all(failed[1])
     assert 0 < failed[2:].sum() < failed[2:].size

@@ -74,7 +74,7 @@ class WaveProblem:
 def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Outcome:
     study = FederatedStudy(problem.setting.space, replace(method, initial=4), agents, 5)
     here = simulate(study, problem, Draws(3, 1, chunk=8))
-    there = simulate(study, problem, Draws(3, 1, chunk=8), device=device, group=7)
+    there = simulate(study, problem, Draws(3, 1, chunk=8), device=device, batch=7)
     for name in ("points", "truth", "observed", "optimum"):
         one, two = getattr(here, name), getattr(there, name)
         assert type(two) is np.ndarray
@@ -98,7 +98,7 @@ def test_a_device_does_what_numpy_does_on_the_synthetic_problem(name: str, devic
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize(
-    ("space", "belief"),
+    ("space", "surrogate"),
     [(LIST, FIXED), (MIXED, FIXED), (MIXED, FITTED)],
     ids=["list", "mixed", "mixed-fitted"],
 )
@@ -106,7 +106,7 @@ def test_a_device_does_what_numpy_does_on_any_problem(
     space: Space, surrogate: Surrogate, name: str, device: str
 ) -> None:
     method = replace(METHODS[name], features=24, lengthscale=0.3)
-    agree(method, WaveProblem(space, belief), device, agents=9)
+    agree(method, WaveProblem(space, surrogate), device, agents=9)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -146,7 +146,7 @@ def on_device(method: Method, device: str, run: int, **sizes: Any) -> Outcome:
 def test_a_devices_own_draws_repeat_and_do_not_depend_on_the_group(device: str) -> None:
     private = METHODS["dp-fts-de"]
     first = on_device(private, device, 0)
-    for again in (on_device(private, device, 0), on_device(private, device, 0, group=70)):
+    for again in (on_device(private, device, 0), on_device(private, device, 0, batch=70)):
         assert np.allclose(first.points, again.points, rtol=0, atol=1e-9)
         assert np.allclose(first.observed, again.observed, rtol=0, atol=1e-9)
     assert not np.allclose(first.observed, on_device(private, device, 1).observed)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from sottovoce.acquisition import joint as beside
+from sottovoce.federation.parts.messages import feature_sums
 from sottovoce.gp.features import shared_features
 from sottovoce.privacy.release import Mechanism, limited_sum, noise_scale, sensitivity
 
@@ -26,9 +26,9 @@ def test_whatever_the_values_an_agents_sums_are_within_the_bound(
     seed: int, initial: int, dims: int, pairs: int, data: Any
 ) -> None:
     points = np.random.default_rng(seed).random((1, initial, dims))
-    rows = shared_features(seed, 2 * pairs, dims, 0.4, "spread")(points)
+    rows = shared_features(seed, 2 * pairs, dims, 0.4, "quasirandom")(points)
     raw = data.draw(arrays(np.float64, (1, initial), elements=values))
-    said = beside.sums(rows, raw)[0]
+    said = feature_sums(rows, raw)[0]
     longest = math.sqrt(max(float(np.linalg.eigvalsh(rows[0] @ rows[0].T)[-1]), 0.0))
     assert np.all(np.isfinite(said))
     assert np.linalg.norm(said) <= math.sqrt(initial) * longest * (1 + 1e-9) + 1e-12
@@ -41,7 +41,7 @@ def test_an_agent_that_falls_silent_moves_the_mean_by_no_more_than_the_clip_over
     seed: int, agents: int, initial: int, clip: float, data: Any
 ) -> None:
     random = np.random.default_rng(seed)
-    rows = shared_features(seed, 16, 2, 0.4, "spread")(random.random((agents, initial, 2)))
+    rows = shared_features(seed, 16, 2, 0.4, "quasirandom")(random.random((agents, initial, 2)))
     raw = random.standard_normal((agents, initial)) ** 3
     # one agent may have any values at all: also those that make its vector the longest
     one = data.draw(st.integers(0, agents - 1))
@@ -49,7 +49,7 @@ def test_an_agent_that_falls_silent_moves_the_mean_by_no_more_than_the_clip_over
         raw[one] = data.draw(arrays(np.float64, initial, elements=values))
     else:
         raw[one] = np.linalg.eigh(rows[one] @ rows[one].T)[1][:, -1]
-    said = beside.sums(rows, raw)
+    said = feature_sums(rows, raw)
     silent = said.copy()
     silent[one] = 0.0
     weights, everyone = np.full((1, agents), 1 / agents), np.ones(agents, dtype=np.bool_)

@@ -119,13 +119,16 @@ def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
         ({"epsilon": math.inf}, "epsilon must be finite and above 0"),
         ({"epsilon": "1"}, "epsilon must be a number, got epsilon='1'"),
         ({"epsilon": True}, "epsilon must be a number"),
-        ({"says": "sum"}, "says must be one of 'draw', 'mean', 'sums', got says='sum'"),
-        ({"says": 3}, "says must be a word"),
-        ({"hears": "ignore"}, "hears must be one of 'follow', 'learn'"),
-        ({"hears": "learn"}, "to learn, agents must say sums"),
-        ({"dealt": "yes"}, "dealt must be true or false, got dealt='yes'"),
-        ({"dealt": 1}, "dealt must be true or false"),
-        ({"wary": "no"}, "wary must be true or false, got trust_gate='no'"),
+        ({"message": "sum"}, "unknown message 'sum'; known are posterior-draw, posterior-mean"),
+        ({"message": 3}, "message must be a word"),
+        ({"shared_model": "pool"}, "unknown shared_model 'pool'; did you mean 'pooled'"),
+        ({"shared_model": "pooled"}, "a pooled model is of residuals over a public design"),
+        ({"acquisition": "greedy"}, "unknown acquisition 'greedy'"),
+        ({"acquisition": "joint-thompson"}, "the joint posterior needs a pooled model"),
+        ({"initial_design": "dealt"}, "unknown initial_design 'dealt'"),
+        ({"initial_design": True}, "initial_design must be a word"),
+        ({"trust_gate": "no"}, "trust_gate must be true or false, got trust_gate='no'"),
+        ({"trust_gate": 1}, "trust_gate must be true or false"),
         ({"basis": "sobol"}, "basis must be one of"),
         ({"last": -1}, "the last round must be at least 0"),
         ({"last": 1.5}, "last must be a whole number"),
@@ -169,7 +172,8 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
         initial_design="uniform",
     )
     method = follows.resolved_method()
-    assert (method.says, method.hears, method.dealt) == ("draw", "follow", False)
+    assert (method.message, method.shared_model) == ("posterior-draw", "broadcast")
+    assert (method.acquisition, method.initial_design) == ("thompson", "uniform")
     assert not RunConfig(method="sottovoce", trust_gate=False).resolved_method().trust_gate
 
 

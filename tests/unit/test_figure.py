@@ -92,7 +92,7 @@ def test_each_figure_beyond_the_paper_has_ts_and_a_control_with_the_same_noise(n
     controls = [method for role, method in found if role == "control"]
     assert controls
     for control in controls:
-        assert control.control
+        assert control.noise_only
         assert control.name == "sottovoce-control"
         twin = replace(control, name="sottovoce", noise_only=False)
         assert twin in [method for _, method in found]

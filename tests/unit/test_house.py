@@ -75,10 +75,10 @@ def test_every_module_has_its_place_in_the_order() -> None:
 
 def test_the_public_names_are_these() -> None:
     assert " ".join(sorted(sottovoce.__all__)) == (
-        "Agent Surrogate Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
-        "FTS_SERVER Float Integer Kernel METHODS Mechanism Message Method SoloProbability SOTTOVOCE "
-        "Server SottovoceError Space Speaking Study TS Weights __version__ epsilon every_epsilon "
-        "for_real_world noise_for paper_delta"
+        "Agent Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
+        "FTS_SERVER FederatedStudy Float Integer Kernel METHODS Mechanism Message Method "
+        "ReleaseSchedule SOTTOVOCE Server SoloProbability SottovoceError Space Surrogate TS "
+        "Weights __version__ epsilon every_epsilon for_real_world noise_for paper_delta"
     )
     assert all(hasattr(sottovoce, name) for name in sottovoce.__all__)
 

@@ -12,6 +12,7 @@ import pytest
 from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.features import (
+    BASES,
     BLOCK,
     Basis,
     Features,
@@ -110,11 +111,11 @@ def test_arguments_out_of_range_are_refused(
         shared_features(seed, count, dims, lengthscale)
 
 
-# spread evenly
+# quasi-random
 
 
-def test_the_public_seed_gives_these_spread_features_for_ever() -> None:
-    features = shared_features(7, 16, 2, 0.4, "spread")
+def test_the_public_seed_gives_these_quasirandom_features_for_ever() -> None:
+    features = shared_features(7, 16, 2, 0.4, "quasirandom")
     s = [[3.8480929156943398, -2.7959087841989887], [-1.9113692592972233, -2.930132084974982]]
     np.testing.assert_allclose(features.frequencies[[0, 7]], s, rtol=1e-11)
     np.testing.assert_array_equal(features.frequencies[8:], features.frequencies[:8])
@@ -123,7 +124,7 @@ def test_the_public_seed_gives_these_spread_features_for_ever() -> None:
 
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("count", [16, 50])
-def test_spread_features_are_nearer_to_the_kernel_than_as_many_random_ones(
+def test_quasirandom_features_are_nearer_to_the_kernel_than_as_many_random_ones(
     dims: int, count: int
 ) -> None:
     def error(basis: Basis, seed: int) -> float:
@@ -131,12 +132,12 @@ def test_spread_features_are_nearer_to_the_kernel_than_as_many_random_ones(
         phi = shared_features(seed, count, dims, 0.4, basis)(x)
         return float(np.sqrt(np.mean((phi @ phi.T - covariance(Kernel(0.4), x, x)) ** 2)))
 
-    spread, random = (np.mean([error(b, seed) for seed in range(15)]) for b in ("spread", "random"))
-    assert spread < 0.85 * random
+    random, even = (np.mean([error(b, seed) for seed in range(15)]) for b in BASES)
+    assert even < 0.85 * random
 
 
-def test_spread_features_have_unit_norm_before_any_scaling_and_know_only_differences() -> None:
-    features = shared_features(2, 20, 3, 0.3, "spread")
+def test_quasirandom_features_have_unit_norm_before_any_scaling_and_know_only_differences() -> None:
+    features = shared_features(2, 20, 3, 0.3, "quasirandom")
     x = np.random.default_rng(0).random((50, 3))
     raw = np.sqrt(2 / 20) * np.cos(x @ features.frequencies.T + features.phases)
     np.testing.assert_allclose(np.linalg.norm(raw, axis=-1), 1.0, rtol=1e-14)
@@ -145,9 +146,9 @@ def test_spread_features_have_unit_norm_before_any_scaling_and_know_only_differe
     np.testing.assert_allclose(near, near[0], rtol=0, atol=1e-13)
 
 
-def test_spread_features_come_in_pairs_and_a_basis_must_be_known() -> None:
+def test_quasirandom_features_come_in_pairs_and_a_basis_must_be_known() -> None:
     with pytest.raises(InvalidInput, match="come in pairs: M must be even, got M=15"):
-        shared_features(0, 15, 2, 0.4, "spread")
+        shared_features(0, 15, 2, 0.4, "quasirandom")
     unknown: Any = "fourier"
     with pytest.raises(InvalidInput, match=r"basis must be one of .*got basis='fourier'"):
         shared_features(0, 16, 2, 0.4, unknown)

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sottovoce.arrays import Array
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
@@ -22,13 +23,17 @@ from sottovoce.errors import (
     WrongRound,
 )
 from sottovoce.federation.agent import Agent
+from sottovoce.federation.draws import Recipe
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, FTS, FTS_DE, METHODS, TS, Method
-from sottovoce.federation.schedule import SoloProbability, ReleaseSchedule
+from sottovoce.federation.parts import INITIAL_DESIGNS
+from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
+from sottovoce.federation.searcher import Direction
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
+from sottovoce.simulation import Draws, draws_of_agent
 from sottovoce.space import Category, Float, Integer, Space
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
@@ -42,6 +47,7 @@ MIXED = Space(
 )
 GRID = Space([Float("x", 0.0, 1.0, steps=40)])
 KERNEL = Kernel(0.2, 1.0, 0.01)
+DRAWS = Draws(seed=3, run=0)
 SMALL: dict[str, Any] = {"initial": 3, "features": 20, "lengthscale": 0.2}
 FOLLOW, IGNORE = SoloProbability("constant", 0.0), SoloProbability("constant", 1.0)
 
@@ -50,7 +56,9 @@ def small(method: Method, **changes: Any) -> Method:
     return replace(method, **{**SMALL, **changes})
 
 
-def study(space: Space = GRID, method: Method = FTS_DE, agents: int = 4, **changes: Any) -> FederatedStudy:
+def study(
+    space: Space = GRID, method: Method = FTS_DE, agents: int = 4, **changes: Any
+) -> FederatedStudy:
     return FederatedStudy(space, small(method, **changes), agents, 6)
 
 
@@ -68,10 +76,23 @@ def told(agent: Agent, more: int = 0) -> Agent:
     return agent
 
 
+def first_points(agent: Agent) -> list[NDArray[np.float64]]:
+    """Where the agent goes in its initial trials."""
+    points = []
+    while agent.starting:
+        params = agent.ask()
+        points.append(agent.study.space.encode(params))
+        agent.tell(params, 0.0)
+    return points
+
+
 def broadcast(
-    study: FederatedStudy, round_number: int = 0, vectors: NDArray[np.float64] | None = None, seed: int = 0
+    study: FederatedStudy,
+    round_number: int = 0,
+    vectors: NDArray[np.float64] | None = None,
+    seed: int = 0,
 ) -> Broadcast:
-    count = study.agents if study.not method.shared.summed else study.method.regions
+    count = study.method.regions if study.method.shared.summed else study.agents
     if vectors is None:
         vectors = np.random.default_rng(seed).standard_normal((count, study.method.features))
     return Broadcast(study.fingerprint, round_number, vectors, "00" * 32)
@@ -90,10 +111,9 @@ def state(agent: Agent, tmp_path: Path) -> str:
     ("space", "regions"), [(PLANE, 4), (GRID, 3), (MIXED, 4)], ids=["plane", "grid", "mixed"]
 )
 def test_initial_points_lie_in_the_agents_own_region(space: Space, regions: int) -> None:
-    federation = study(space, agents=regions, regions=regions)
+    federation = study(space, agents=regions, regions=regions, initial=40)
     for index in range(regions):
-        agent = Agent(federation, index, seed=index)
-        points = [space.encode(agent.ask()) for _ in range(40)]
+        points = first_points(Agent(federation, index, seed=index))
         assert {int(federation.regions.index(u)) for u in points} == {index}
         assert len({tuple(u) for u in points}) > 5
 
@@ -101,25 +121,32 @@ def test_initial_points_lie_in_the_agents_own_region(space: Space, regions: int)
 def test_initial_points_stay_in_the_region_where_an_integer_straddles_its_edge() -> None:
     # 2 of {1, 2, 3} sits at 0.5 and owns the cell from 1/3 to 2/3, which the edge cuts in two
     space = Space([Integer("n", 1, 3), Float("x", 0.0, 1.0)])
-    federation = study(space, agents=2, regions=2)
+    federation = study(space, agents=2, regions=2, initial=40)
     for index in range(2):
-        agent = Agent(federation, index, seed=index)
-        points = [space.encode(agent.ask()) for _ in range(40)]
+        points = first_points(Agent(federation, index, seed=index))
         assert {int(federation.regions.index(u)) for u in points} == {index}
 
 
 @pytest.mark.parametrize("space", [PLANE, MIXED])
 def test_without_a_local_start_initial_points_lie_everywhere(space: Space) -> None:
-    federation = study(space, regions=4, initial_design="uniform")
-    agent = Agent(federation, 1, seed=0)
-    points = [space.encode(agent.ask()) for _ in range(60)]
+    federation = study(space, regions=4, initial_design="uniform", initial=60)
+    points = first_points(Agent(federation, 1, seed=0))
     assert {int(federation.regions.index(u)) for u in points} == {0, 1, 2, 3}
 
 
 def test_without_a_local_start_a_finite_space_is_begun_everywhere() -> None:
-    agent = Agent(study(GRID, initial_design="uniform"), 0, seed=0)
-    found = {agent.ask()["x"] for _ in range(400)}
-    assert len(found) == 40
+    agent = Agent(study(GRID, initial_design="uniform", initial=400), 0, seed=0)
+    assert len({float(u[0]) for u in first_points(agent)}) == 40
+
+
+@pytest.mark.parametrize("design", INITIAL_DESIGNS.names)
+@pytest.mark.parametrize("space", [PLANE, GRID, MIXED], ids=["plane", "grid", "mixed"])
+def test_asked_twice_for_an_initial_point_an_agent_says_the_same(space: Space, design: str) -> None:
+    agent = Agent(study(space, initial_design=design), 0, seed=0)
+    for _ in range(3):
+        params = agent.ask()
+        assert agent.ask() == params
+        agent.tell(params, 1.0)
 
 
 def test_a_region_without_any_point_is_refused() -> None:
@@ -132,15 +159,15 @@ def test_a_region_without_any_point_is_refused() -> None:
 # whole rounds
 
 
-@pytest.mark.parametrize("maximise", [True, False])
+@pytest.mark.parametrize("direction", get_args(Direction))
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("space", [MIXED, GRID], ids=["mixed", "grid"])
 def test_agents_ask_tell_speak_and_hear_for_some_rounds(
-    space: Space, name: str, maximise: bool
+    space: Space, name: str, direction: Direction
 ) -> None:
     federation = FederatedStudy(space, small(METHODS[name]), 4, 3)
     agents = [
-        told(Agent(federation, n, maximise=maximise, surrogate=Surrogate(KERNEL), seed=n))
+        told(Agent(federation, n, direction=direction, surrogate=Surrogate(KERNEL), seed=n))
         for n in range(4)
     ]
     server = None if name == "ts" else Server.simulation(federation, seed=1)
@@ -162,7 +189,7 @@ def test_agents_ask_tell_speak_and_hear_for_some_rounds(
         assert agent.round == (0 if server is None else 3)
         params, value = agent.best
         assert value == height(params)
-        assert value == (max if maximise else min)(agent._values)
+        assert value == (max if direction == "maximize" else min)(agent._values())
 
 
 def test_an_agent_finds_the_top_of_a_smooth_function_alone() -> None:
@@ -214,8 +241,10 @@ def test_with_no_trust_in_itself_a_query_is_the_top_of_the_broadcast_function() 
 @pytest.mark.parametrize("space", [PLANE, GRID])
 def test_with_full_trust_in_itself_an_agent_never_uses_the_broadcast(space: Space) -> None:
     federation = study(space, solo=IGNORE)
-    hearing = told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=3))
-    deaf = told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=3))
+    hearing, deaf = (
+        told(Agent(federation, 0, surrogate=Surrogate(KERNEL), draws=draws_of_agent(DRAWS, 4, 0)))
+        for _ in range(2)
+    )
     for t in range(4):
         hearing.receive(broadcast(federation, t, seed=t))
         told_same = [agent.ask() for agent in (hearing, deaf)]
@@ -233,7 +262,7 @@ def test_the_chance_to_follow_is_that_of_the_query() -> None:
     top = agent.ask()
     assert all(agent.ask() == top for _ in range(30))
     for _ in range(3):
-        agent.tell(top, -9.0)  # so that its own belief would never go there
+        agent.tell(top, -9.0)  # so that its own model would never go there
     share = sum(agent.ask() == top for _ in range(300)) / 300
     assert 0.4 < share < 0.65
 
@@ -243,7 +272,8 @@ def test_after_the_last_spoken_round_an_agent_goes_alone() -> None:
     values = [(GRID.decode(GRID.points()[k]), float(k % 7)) for k in (1, 8, 15, 22, 30)]
 
     def pair(count: int) -> tuple[dict[str, Any], dict[str, Any]]:
-        hearing, deaf = (Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=9) for _ in range(2))
+        surrogate = Surrogate(KERNEL)
+        hearing, deaf = (Agent(federation, 0, surrogate=surrogate, seed=9) for _ in range(2))
         for agent in (hearing, deaf):
             for params, value in values[:count]:
                 agent.tell(params, value)
@@ -286,8 +316,10 @@ def test_standardised_and_raw_values_change_the_message_accordingly() -> None:
     raw = np.asarray([3.0, 8.0, 4.0, 4.5])
     scaled = (raw - raw.mean()) / raw.std()
 
-    def said(values: NDArray[np.float64], surrogate: Surrogate, maximise: bool = True) -> Any:
-        agent = Agent(federation, 1, maximise=maximise, surrogate=belief, seed=5)
+    def said(
+        values: NDArray[np.float64], surrogate: Surrogate, direction: Direction = "maximize"
+    ) -> Any:
+        agent = Agent(federation, 1, direction=direction, surrogate=surrogate, seed=5)
         for k, value in zip((3, 9, 22, 35), values, strict=True):
             agent.tell(GRID.decode(GRID.points()[k]), float(value))
         return agent.message().vector
@@ -479,9 +511,9 @@ def test_a_failed_trial_counts_as_a_query_and_not_as_an_observation() -> None:
     assert agent.message().round == 0
 
 
-@pytest.mark.parametrize(("maximise", "best"), [(True, 2.0), (False, -1.0)])
-def test_the_best_is_never_a_failed_trial(maximise: bool, best: float) -> None:
-    agent = Agent(study(), 0, maximise=maximise, seed=0)
+@pytest.mark.parametrize(("direction", "best"), [("maximize", 2.0), ("minimize", -1.0)])
+def test_the_best_is_never_a_failed_trial(direction: Direction, best: float) -> None:
+    agent = Agent(study(), 0, direction=direction, seed=0)
     agent.tell(agent.ask(), None)
     with pytest.raises(InvalidInput, match="no best before the first value"):
         _ = agent.best
@@ -496,13 +528,15 @@ def test_a_failed_trial_out_of_the_space_is_refused(tmp_path: Path) -> None:
     refused(agent, tmp_path, SpaceError, lambda: agent.tell({"x": 2.0}, None))
 
 
-@pytest.mark.parametrize("belief", [Surrogate(KERNEL), Surrogate(), Surrogate(standardise=False)])
+@pytest.mark.parametrize(
+    "surrogate", [Surrogate(KERNEL), Surrogate(), Surrogate(standardise=False)]
+)
 @pytest.mark.parametrize("space", [PLANE, GRID, MIXED], ids=["plane", "grid", "mixed"])
 def test_an_agent_whose_trials_all_failed_draws_from_its_prior(
     space: Space, surrogate: Surrogate
 ) -> None:
     federation = study(space)
-    agent = Agent(federation, 0, surrogate=belief, seed=0)
+    agent = Agent(federation, 0, surrogate=surrogate, seed=0)
     for number in range(5):
         for _ in range(3 if number == 0 else 1):
             agent.tell(agent.ask(), None)
@@ -514,19 +548,17 @@ def test_an_agent_whose_trials_all_failed_draws_from_its_prior(
 
 def test_a_failed_trial_changes_nothing_in_what_an_agent_believes() -> None:
     # the same values with and without failures among them, and no draws: the same mean
-    class Silent:
-        def standard_normal(self, shape: tuple[int, ...]) -> NDArray[np.float64]:
-            return np.zeros(shape)
+    def silent(name: str, number: int, recipe: Recipe) -> tuple[Array, ...]:
+        return tuple(np.zeros_like(array) for array in recipe(np.random.default_rng(0), 1))
 
     spoken = []
     for failures in (0, 4):
-        agent = Agent(study(), 0, seed=0)
+        agent = Agent(study(), 0, draws=silent)
         for x in np.linspace(0, 1, failures):
             agent.tell(GRID.decode(np.asarray([x])), None)
         for x in (0.0, 0.25, 0.5):
             params = GRID.decode(GRID.snap(np.asarray([x])))
             agent.tell(params, height(params))
-        agent._random = Silent()  # type: ignore[assignment]
         spoken.append(agent.message().vector)
     assert np.linalg.norm(spoken[0]) > 0.1
     np.testing.assert_allclose(spoken[1], spoken[0], atol=1e-12)
@@ -550,9 +582,9 @@ def test_an_agent_saved_with_failed_trials_goes_on_as_if_never_stopped(tmp_path:
 @pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
 def test_an_agent_tries_a_point_again_only_if_it_may(space: Space, repeats: str) -> None:
     # an objective whose slope towards a corner is far steeper than what the agent doubts
-    belief = Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False)
+    surrogate = Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False)
     federation = FederatedStudy(space, small(TS, repeats=repeats), 1, 6)
-    agent = Agent(federation, 0, surrogate=belief, seed=0)
+    agent = Agent(federation, 0, surrogate=surrogate, seed=0)
     seen = []
     for _ in range(12):
         params = agent.ask()
@@ -576,7 +608,7 @@ def test_a_point_that_failed_is_not_tried_again_either() -> None:
     agent = Agent(FederatedStudy(space, small(TS, initial=1, repeats="replace"), 1, 6), 0, seed=0)
     for _ in range(9):
         agent.tell(agent.ask(), None)
-    assert len({float(point[0]) for point in agent._points}) == 9
+    assert len({float(point[0]) for point in agent._points()}) == 9
 
 
 def test_an_agent_that_goes_alone_says_nothing(tmp_path: Path) -> None:
@@ -643,18 +675,18 @@ def test_another_studys_broadcast_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("refit", [0, -1])
-def test_a_belief_is_refitted_after_at_least_one_value(refit: int) -> None:
+def test_a_surrogate_is_refitted_after_at_least_one_value(refit: int) -> None:
     with pytest.raises(InvalidInput, match="refit must be at least 1"):
         Surrogate(refit=refit)
 
 
 def test_a_fitted_kernel_is_refitted_when_enough_values_have_come() -> None:
     agent = told(Agent(study(PLANE, TS), 0, surrogate=Surrogate(refit=3), seed=0))
-    assert agent._kernel is None
+    assert agent._batch.own.kernel is None
     kernels: list[Kernel | None] = []
     for _ in range(7):
         params = agent.ask()
-        kernels.append(agent._kernel)
+        kernels.append(agent._batch.own.kernel)
         agent.tell(params, height(params))
     assert [kernels[k] is kernels[0] for k in range(7)] == [True] * 3 + [False] * 4
     assert [kernels[k] is kernels[3] for k in range(7)] == [False] * 3 + [True] * 3 + [False]
@@ -677,14 +709,16 @@ def goes_on(agent: Agent, rounds: int = 3) -> list[Any]:
     return [*did, agent.best]
 
 
-@pytest.mark.parametrize("belief", [Surrogate(KERNEL), Surrogate(refit=2), Surrogate(standardise=False)])
+@pytest.mark.parametrize(
+    "surrogate", [Surrogate(KERNEL), Surrogate(refit=2), Surrogate(standardise=False)]
+)
 @pytest.mark.parametrize("space", [MIXED, GRID], ids=["mixed", "grid"])
 @pytest.mark.parametrize("moment", ["new", "started", "told", "asked", "said", "heard"])
 def test_a_saved_agent_goes_on_as_if_never_stopped(
     space: Space, surrogate: Surrogate, moment: str, tmp_path: Path
 ) -> None:
     federation = study(space, solo=SoloProbability("constant", 0.5))
-    agent = Agent(federation, 1, direction="minimize", surrogate=belief, seed=8)
+    agent = Agent(federation, 1, direction="minimize", surrogate=surrogate, seed=8)
     if moment == "started":
         agent.tell(agent.ask(), 0.5)
     elif moment != "new":
@@ -697,7 +731,7 @@ def test_a_saved_agent_goes_on_as_if_never_stopped(
             agent.receive(broadcast(federation))
             agent.tell(agent.ask(), 0.25)
     agent.save(tmp_path / "agent.json")
-    restored = Agent.load(tmp_path / "agent.json", federation, belief)
+    restored = Agent.load(tmp_path / "agent.json", federation, surrogate)
     assert state(restored, tmp_path) == (tmp_path / "agent.json").read_text()
     assert goes_on(restored) == goes_on(agent)
 
@@ -753,7 +787,7 @@ def test_a_file_that_is_something_else_is_refused(content: bytes, saved: Path) -
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("schema", 2),
+        ("schema", 1),
         ("schema", None),
         ("points", [[0.1], [0.2]]),  # fewer than values
         ("points", [[0.1, 0.5]] * 3),  # of another dimension
@@ -762,18 +796,25 @@ def test_a_file_that_is_something_else_is_refused(content: bytes, saved: Path) -
         ("values", [1.0, 2.0]),
         ("values", [1.0, 2.0, math.nan]),
         ("values", [1.0, "x", 2.0]),
+        ("initial", [[0.5], [0.5]]),  # fewer than there are
+        ("initial", [[0.5], [0.5], [1.5]]),
+        ("initial", [[0.5], [0.5], [math.nan]]),
+        ("initial", [0.5, 0.5, 0.5]),
+        ("initial", "x"),
         ("random", {}),
         ("random", None),
-        ("kernel", [1.0]),
-        ("kernel", ["a", "b", "c"]),
-        ("fitted_at", None),
+        ("own", [[1.0], 3]),
+        ("own", [["a", "b", "c", "d"], 3]),
+        ("own", [None, None]),
+        ("own", [None]),
+        ("joint", None),
         ("said", "zz"),
         ("said", "00ff"),
         ("said", 5),
         ("broadcast", "00ff"),
         ("index", 99),
         ("index", "0"),
-        ("maximise", "yes"),
+        ("direction", "up"),
     ],
 )
 def test_a_damaged_entry_is_refused(key: str, value: Any, saved: Path) -> None:
@@ -817,10 +858,10 @@ def test_another_broadcast_for_the_same_round_is_refused_as_a_second_release() -
     assert agent.round == 1
 
 
-def test_an_agent_saved_with_another_belief_is_refused(tmp_path: Path) -> None:
+def test_an_agent_saved_with_another_surrogate_is_refused(tmp_path: Path) -> None:
     federation = study(GRID)
     told(Agent(federation, 0, surrogate=Surrogate(KERNEL), seed=0)).save(tmp_path / "agent.json")
-    with pytest.raises(StorageError, match="another belief"):
+    with pytest.raises(StorageError, match="another surrogate"):
         Agent.load(tmp_path / "agent.json", federation)
     assert Agent.load(tmp_path / "agent.json", federation, Surrogate(KERNEL)).observations > 0
 

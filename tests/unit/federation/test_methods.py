@@ -4,10 +4,7 @@ import dataclasses
 import math
 from typing import Any
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput
 from sottovoce.federation.methods import (
@@ -24,7 +21,7 @@ from sottovoce.federation.methods import (
     for_real_world,
     method_named,
 )
-from sottovoce.federation.schedule import SoloProbability, ReleaseSchedule
+from sottovoce.federation.schedule import SoloProbability
 from sottovoce.federation.weights import REAL_WORLD
 from sottovoce.privacy.release import Mechanism
 
@@ -80,7 +77,8 @@ def test_the_synthetic_settings_are_the_papers() -> None:
             assert (method.features, method.initial) == (50, 10)
             assert (method.lengthscale, method.regularisation) == (0.03, 0.01)
             assert method.solo == SoloProbability("root")
-            assert (method.says, method.dealt, method.basis) == ("draw", False, "random")
+            assert method.acquisition == "thompson"
+            assert (method.message, method.basis) == ("posterior-draw", "random")
 
 
 def test_noisy_trials_may_be_repeated() -> None:
@@ -88,14 +86,16 @@ def test_noisy_trials_may_be_repeated() -> None:
 
 
 def test_only_distributed_exploration_starts_in_a_region() -> None:
-    local = {name for name, method in METHODS.items() if method.local_start}
+    local = {name for name, method in METHODS.items() if method.initial_design == "region"}
     assert local == {"fts-de", "dp-fts-de", "control"}
 
 
 def test_who_hears_whom_is_as_named() -> None:
-    assert {n: m.exchange for n, m in METHODS.items() if m.exchange != "server"} == {
+    assert {n: m.shared_model for n, m in METHODS.items() if m.shared_model != "broadcast"} == {
         "ts": "none",
         "fts": "peer",
+        "sottovoce": "pooled",
+        "sottovoce-control": "pooled",
     }
 
 
@@ -109,15 +109,8 @@ def test_a_method_that_learns_speaks_four_times_early_with_everybody_in_the_sum(
     assert SOTTOVOCE.mechanism is not None
     assert SOTTOVOCE.mechanism.participation == 1.0
     assert [r for r in range(100) if SOTTOVOCE.releases.released(r)] == [0, 2, 4, 6]
-    assert (SOTTOVOCE.says, SOTTOVOCE.hears, SOTTOVOCE.basis) == ("sums", "learn", "spread")
-    assert SOTTOVOCE.dealt
-
-
-def test_what_was_followed_is_forgotten_after_the_last_release_and_what_was_learnt_is_not() -> None:
-    briefly = dataclasses.replace(DP_FTS, releases=ReleaseSchedule(last=2))
-    assert [briefly.forgets(t) for t in range(5)] == [False, False, False, True, True]
-    assert not any(SOTTOVOCE.forgets(t) for t in range(5))
-    assert not any(DP_FTS.forgets(t) for t in range(5))
+    assert (SOTTOVOCE.message, SOTTOVOCE.shared_model) == ("residual", "pooled")
+    assert (SOTTOVOCE.initial_design, SOTTOVOCE.basis) == ("public", "quasirandom")
 
 
 def test_the_real_world_settings_are_the_papers() -> None:
@@ -132,7 +125,7 @@ def test_the_real_world_settings_are_the_papers() -> None:
     assert without_regions.mechanism is not None
     assert (without_regions.regions, without_regions.mechanism.clip) == (1, 11.0)
     alone = for_real_world(TS)
-    assert (alone.exchange, alone.mechanism, alone.regions) == ("none", None, 1)
+    assert (alone.shared_model, alone.mechanism, alone.regions) == ("none", None, 1)
 
 
 def test_of_a_method_that_learns_a_real_problem_changes_only_what_it_does_with_repeats() -> None:
@@ -145,13 +138,14 @@ def test_of_a_method_that_learns_a_real_problem_changes_only_what_it_does_with_r
     "changes",
     [
         {"name": ""},
-        {"exchange": "radio"},
+        {"initial_design": "everywhere"},
+        {"message": "nothing"},
+        {"shared_model": "radio"},
+        {"acquisition": "greedy"},
         {"repeats": "never"},
-        {"says": "nothing"},
-        {"hears": "nobody"},
         {"basis": "fourier"},
-        {"common": 0.0},
-        {"common": math.inf},
+        {"shared_variance": 0.0},
+        {"shared_variance": math.inf},
         {"regions": 0},
         {"features": 0},
         {"initial": 0},
@@ -171,19 +165,26 @@ def test_bad_values_are_refused_at_once(changes: dict[str, Any]) -> None:
         Method(**{"name": "mine", **changes})
 
 
+OVER = "a pooled model is of residuals over a public design, in one region"
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"says": "draw"}, "to learn, agents must say sums, in one region, got says='draw'"),
-        ({"says": "mean"}, "to learn, agents must say sums, in one region, got says='mean'"),
-        ({"regions": 2}, "to learn, agents must say sums, in one region, got .*regions=2"),
-        ({"hears": "follow"}, "sums need a dealt start, and agents that learn"),
-        ({"dealt": False}, "sums need a dealt start, and agents that learn, got initial_design="uniform""),
-        ({"exchange": "peer", "mechanism": None}, "sums need a server to add them"),
+        ({"message": "posterior-draw"}, f"{OVER}, got message='posterior-draw'"),
+        ({"message": "posterior-mean"}, f"{OVER}, got message='posterior-mean'"),
+        ({"regions": 2}, f"{OVER}, got .*regions=2"),
+        ({"initial_design": "uniform"}, f"{OVER}, got .*initial_design='uniform'"),
+        ({"shared_model": "broadcast"}, "residuals are for a pooled model"),
+        ({"shared_model": "peer", "mechanism": None}, "residuals are for a pooled model"),
+        (
+            {"shared_model": "broadcast", "message": "posterior-mean"},
+            "the joint posterior needs a pooled model, or none at all",
+        ),
         ({"features": 15}, "come in pairs: features must be even, got features=15"),
         ({"features": 0}, "features must be a whole number above 0"),
         ({"features": 16.0}, "features must be a whole number above 0"),
-        ({"common": -1.0}, "common must be finite and above 0, got common=-1.0"),
+        ({"shared_variance": -1.0}, "shared_variance must be finite and above 0, got .*=-1.0"),
     ],
 )
 def test_a_method_that_learns_keeps_to_the_rules(changes: dict[str, Any], said: str) -> None:
@@ -192,34 +193,21 @@ def test_a_method_that_learns_keeps_to_the_rules(changes: dict[str, Any], said: 
 
 
 @pytest.mark.parametrize(("t", "alone"), [(1, 0.0), (7, 0.0), (10, 0.5), (22, 0.75), (106, 0.9)])
-def test_who_learns_divides_what_is_left_of_a_coin_in_two(t: int, alone: float) -> None:
-    own, near = SOTTOVOCE.shares(t)
-    assert own == pytest.approx(alone)
-    assert near - own == pytest.approx(1.0 - near)
-    assert SOTTOVOCE_CONTROL.shares(t) == (own, near)
+def test_who_learns_goes_alone_the_more_the_longer_nothing_was_released(
+    t: int, alone: float
+) -> None:
+    assert SOTTOVOCE.solo_probability(t) == pytest.approx(alone)
+    assert SOTTOVOCE_CONTROL.solo_probability(t) == SOTTOVOCE.solo_probability(t)
 
 
 @pytest.mark.parametrize("method", [TS, FTS, DP_FTS, DP_FTS_DE])
-def test_who_follows_has_only_two_ways(method: Method) -> None:
-    assert [method.shares(t) for t in (1, 4)] == [(0.0, 0.0), (0.5, 0.5)]
+def test_who_follows_goes_alone_the_more_the_more_it_has_tried(method: Method) -> None:
+    assert [method.solo_probability(t) for t in (1, 4)] == [0.0, 0.5]
 
 
-@given(t=st.integers(1, 500), alike=st.floats(0.0, 1.0))
-def test_a_wary_agent_follows_at_most_as_often_and_the_less_the_less_alike(
-    t: int, alike: float
-) -> None:
-    _, near = SOTTOVOCE.shares(t)
-    unlike, given, same = SOTTOVOCE.heeded(t, np.asarray([0.0, alike, 1.0]))
-    assert same == pytest.approx(near)
-    assert near - 1e-15 <= given <= unlike <= 1.0
-    assert 1.0 - given == pytest.approx((1.0 - near) * max(alike, t**-0.5))
-
-
-def test_only_those_who_learn_doubt() -> None:
+def test_only_those_who_learn_have_a_trust_gate() -> None:
     assert SOTTOVOCE.trust_gate
     assert SOTTOVOCE_CONTROL.trust_gate
-    assert not dataclasses.replace(SOTTOVOCE, trust_gate=False).trust_gate
-    assert not dataclasses.replace(SOTTOVOCE, message="posterior-mean", shared_model="broadcast", acquisition="thompson").trust_gate
     assert not any(method.trust_gate for method in (TS, FTS, DP_FTS, DP_FTS_DE))
 
 
@@ -227,13 +215,13 @@ def test_random_features_need_not_come_in_pairs() -> None:
     assert dataclasses.replace(SOTTOVOCE, basis="random", features=15).features == 15
 
 
-@pytest.mark.parametrize("exchange", ["none", "peer"])
-def test_without_a_server_nothing_can_be_protected(exchange: Any) -> None:
-    with pytest.raises(InvalidInput, match="only a server can protect a sum"):
-        Method("mine", exchange=exchange, mechanism=Mechanism())
+@pytest.mark.parametrize("shared_model", ["none", "peer"])
+def test_without_a_server_nothing_can_be_protected(shared_model: str) -> None:
+    with pytest.raises(InvalidInput, match="only a server's sum can be protected"):
+        Method("mine", shared_model=shared_model, mechanism=Mechanism())
 
 
 @pytest.mark.parametrize("mechanism", [None, Mechanism(noise=0.0)])
 def test_a_control_needs_noise_to_imitate(mechanism: Mechanism | None) -> None:
-    with pytest.raises(InvalidInput, match="a control needs a mechanism with noise"):
+    with pytest.raises(InvalidInput, match="a noise-only control needs a mechanism with noise"):
         Method("mine", mechanism=mechanism, noise_only=True)

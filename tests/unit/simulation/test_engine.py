@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sottovoce.simulation.listed import Listed
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
+from sottovoce.federation.domain import PointList
 from sottovoce.federation.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
@@ -49,7 +49,7 @@ class Hills:
 
 @dataclass(frozen=True)
 class HillProblem:
-    """Hills on any space, with any belief."""
+    """Hills on any space, with any surrogate."""
 
     space: Space
     surrogate: Surrogate
@@ -63,7 +63,7 @@ class HillProblem:
         return Hills(agents)
 
 
-BELIEFS = {
+SURROGATES = {
     "fixed": Surrogate(Kernel(0.3, 1.0, 0.01)),
     "fitted": Surrogate(refit=2),
     "raw": Surrogate(Kernel(0.3, 1.0, 0.01), standardise=False),
@@ -103,7 +103,7 @@ class Slope(Hills):
 
 
 class SlopeProblem(HillProblem):
-    """Slopes, far steeper than what the agents' belief doubts."""
+    """Slopes, far steeper than what the agents' surrogate doubts."""
 
     def draw(self, agents: int, random: np.random.Generator) -> Hills:
         return Slope(agents)
@@ -197,7 +197,7 @@ def test_initial_points_lie_in_each_agents_region() -> None:
 def test_initial_points_stay_in_the_region_where_an_integer_straddles_its_edge() -> None:
     space = Space([Integer("n", 1, 3), Float("x", 0, 1)])
     method = small(FTS_DE, regions=2, initial=12)
-    outcome = run(method, HillProblem(space, BELIEFS["fixed"]), rounds=1)
+    outcome = run(method, HillProblem(space, SURROGATES["fixed"]), rounds=1)
     regions = FederatedStudy(space, method, AGENTS, 1).regions
     found = regions.index(outcome.points[:, :12])
     assert np.array_equal(found, np.broadcast_to(np.arange(5)[:, None] % 2, (5, 12)))
@@ -270,7 +270,7 @@ def test_only_every_other_round_speaks_and_the_broadcast_is_kept() -> None:
 
 def test_the_controls_broadcasts_hold_nothing_of_the_agents() -> None:
     method = small(CONTROL)
-    on_hills = run(method, HillProblem(GRID, BELIEFS["fixed"]))
+    on_hills = run(method, HillProblem(GRID, SURROGATES["fixed"]))
     on_another = run(method)
     assert not np.array_equal(on_hills.observed, on_another.observed)
     assert on_hills.events == [DataFree()] * ROUNDS
@@ -294,13 +294,13 @@ def test_vectors_that_are_all_clipped_are_said_to_be() -> None:
     assert all(0 < d.signal_to_noise < 10 for d in run(small(tight)).diagnostics)
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
-def test_every_method_runs_on_any_space_with_any_belief(
-    space: Space, name: str, belief: str
+def test_every_method_runs_on_any_space_with_any_surrogate(
+    space: Space, name: str, surrogate: str
 ) -> None:
-    problem = HillProblem(space, BELIEFS[belief])
+    problem = HillProblem(space, SURROGATES[surrogate])
     outcome = run(small(METHODS[name]), problem)
     assert outcome.points.shape == (AGENTS, 3 + ROUNDS, space.dims)
     assert np.allclose(space.snap(outcome.points), outcome.points)
@@ -325,7 +325,7 @@ def test_another_space_than_the_problems_is_refused() -> None:
 def test_a_region_without_any_point_is_refused() -> None:
     space = Space([Integer("n", 1, 2)])
     with pytest.raises(InvalidInput, match="each region must hold a point"):
-        run(small(FTS_DE, regions=3), HillProblem(space, BELIEFS["fixed"]))
+        run(small(FTS_DE, regions=3), HillProblem(space, SURROGATES["fixed"]))
 
 
 def test_a_watcher_sees_every_round_with_what_is_spent_so_far() -> None:
@@ -343,11 +343,11 @@ def test_a_watcher_sees_every_round_with_what_is_spent_so_far() -> None:
 # failed trials
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
-def test_every_method_goes_on_when_trials_fail(space: Space, name: str, belief: str) -> None:
-    problem = PittedProblem(space, BELIEFS[belief])
+def test_every_method_goes_on_when_trials_fail(space: Space, name: str, surrogate: str) -> None:
+    problem = PittedProblem(space, SURROGATES[surrogate])
     outcome = run(small(METHODS[name]), problem)
     failed = np.isnan(outcome.observed)
     assert np.array_equal(failed, np.isnan(outcome.truth))
@@ -362,7 +362,7 @@ def test_agents_that_meet_no_failure_do_not_notice_the_others() -> None:
     # alone, on the same draws: only those whose trials failed search otherwise
     for space in (MIXED, LIST):
         whole, pitted = (
-            run(small(TS), kind(space, BELIEFS["raw"]), rounds=8)
+            run(small(TS), kind(space, SURROGATES["raw"]), rounds=8)
             for kind in (HillProblem, PittedProblem)
         )
         lucky = ~np.any(np.isnan(pitted.observed), axis=1)
@@ -372,9 +372,10 @@ def test_agents_that_meet_no_failure_do_not_notice_the_others() -> None:
 
 
 def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
-    belief = BELIEFS["fixed"]
+    surrogate = SURROGATES["fixed"]
     nan, infinite = (
-        run(small(FTS_DE), PittedProblem(LIST, belief, mark=mark)) for mark in (math.nan, math.inf)
+        run(small(FTS_DE), PittedProblem(LIST, surrogate, mark=mark))
+        for mark in (math.nan, math.inf)
     )
     assert np.array_equal(nan.points, infinite.points)
     assert np.array_equal(nan.observed, infinite.observed, equal_nan=True)
@@ -385,11 +386,11 @@ def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
 def test_failures_do_not_depend_on_how_many_agents_are_simulated_at_a_time(
     space: Space, name: str
 ) -> None:
-    problem = PittedProblem(space, BELIEFS["fixed"])
+    problem = PittedProblem(space, SURROGATES["fixed"])
     study = FederatedStudy(space, small(METHODS[name], repeats="replace"), 11, ROUNDS)
     whole = simulate(study, problem, Draws(5, 1, chunk=4))
-    for group in (1, 3, 9):
-        parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
+    for batch in (1, 3, 9):
+        parts = simulate(study, problem, Draws(5, 1, chunk=4), batch=batch)
         assert np.allclose(parts.points, whole.points, rtol=0, atol=1e-9)
         assert np.allclose(parts.observed, whole.observed, rtol=0, atol=1e-9, equal_nan=True)
 
@@ -460,7 +461,7 @@ def test_until_a_point_is_repeated_the_replacement_changes_nothing(space: Space)
 
 def test_an_exhausted_space_is_tried_again() -> None:
     space = Space([Integer("n", 1, 5)])
-    problem = HillProblem(space, BELIEFS["fixed"])
+    problem = HillProblem(space, SURROGATES["fixed"])
     outcome = run(small(TS, initial=1, repeats="replace"), problem, rounds=9)
     for own in outcome.points[..., 0]:
         assert len(set(own[:5])) == 5
@@ -493,8 +494,8 @@ def test_negative_seeds_and_runs_are_refused(seed: int, number: int) -> None:
 def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
     # two methods that differ only in who follows: an agent that goes alone in both at query t,
     # with the same history, must try the same point, with a fitted kernel as with a fixed one
-    for belief in (BELIEFS["fixed"], BELIEFS["fitted"]):
-        problem = HillProblem(LIST, belief)
+    for surrogate in (SURROGATES["fixed"], SURROGATES["fitted"]):
+        problem = HillProblem(LIST, surrogate)
         first = run(small(FTS_DE, solo=SoloProbability("constant", 1.0)), problem, rounds=1)
         half = run(small(FTS_DE, solo=SoloProbability("constant", 0.5)), problem, rounds=1)
         coins = Draws(0, 0).stream("coin", 1).random(AGENTS)
@@ -503,22 +504,22 @@ def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
         assert np.array_equal(first.points[alone], half.points[alone])
 
 
-# groups and chunks
+# batches and chunks
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
 @pytest.mark.parametrize("space", [GRID, MIXED, LIST], ids=["grid", "mixed", "list"])
 def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
-    space: Space, name: str, belief: str
+    space: Space, name: str, surrogate: str
 ) -> None:
-    if space is GRID and belief == "fitted":
+    if space is GRID and surrogate == "fitted":
         pytest.skip("a second's work for each agent and round, and LIST shows the same")
-    problem = HillProblem(space, BELIEFS[belief])
+    problem = HillProblem(space, SURROGATES[surrogate])
     study = FederatedStudy(space, small(METHODS[name]), 11, ROUNDS)
     whole = simulate(study, problem, Draws(5, 1, chunk=4))
-    for group in (1, 3, 4, 9):
-        parts = simulate(study, problem, Draws(5, 1, chunk=4), group=group)
+    for batch in (1, 3, 4, 9):
+        parts = simulate(study, problem, Draws(5, 1, chunk=4), batch=batch)
         assert np.allclose(parts.points, whole.points, rtol=0, atol=1e-9)
         assert np.allclose(parts.observed, whole.observed, rtol=0, atol=1e-9)
         for number, vectors in whole.broadcasts.items():
@@ -539,22 +540,22 @@ def test_what_is_made_in_between_takes_memory_for_a_group_only() -> None:
     study = FederatedStudy(GRID, small(TS), agents, 1)
     simulate(study, Synthetic(), Draws(0, 0))  # what is kept from run to run is there now
 
-    def peak(group: int) -> int:
+    def peak(batch: int) -> int:
         tracemalloc.start()
         try:
-            simulate(study, Synthetic(), Draws(0, 0), group=group)
+            simulate(study, Synthetic(), Draws(0, 0), batch=batch)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
-    # the values at all 1000 points, 8 bytes each: all agents' at once, or a group's
+    # the values at all 1000 points, 8 bytes each: all agents' at once, or a batch's
     assert peak(100) + 0.5 * 8 * 1000 * agents < peak(agents)
 
 
-def test_groups_and_chunks_of_nobody_are_refused() -> None:
+def test_batches_and_chunks_of_nobody_are_refused() -> None:
     study = FederatedStudy(GRID, small(TS), AGENTS, ROUNDS)
-    with pytest.raises(InvalidInput, match="group must be at least 1, got group=0"):
-        simulate(study, Synthetic(), Draws(0, 0), group=0)
+    with pytest.raises(InvalidInput, match="batch must be at least 1, got batch=0"):
+        simulate(study, Synthetic(), Draws(0, 0), batch=0)
     with pytest.raises(InvalidInput, match="chunk must be at least 1, got chunk=0"):
         Draws(0, 0, chunk=0)
 
@@ -576,16 +577,17 @@ def test_without_pytorch_a_device_is_answered_with_how_to_install_it(
         device_named("cuda")
 
 
-@pytest.mark.parametrize("belief", BELIEFS)
+@pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("space", [LIST, MIXED], ids=["list", "mixed"])
 def test_agents_that_have_learnt_but_trust_only_themselves_do_as_those_alone(
-    space: Space, belief: str
+    space: Space, surrogate: str
 ) -> None:
-    ignore: dict[str, Any] = {"solo": SoloProbability("constant", 1.0), "initial": 3, "dealt": True}
+    ignore: dict[str, Any] = {"solo": SoloProbability("constant", 1.0), "initial": 3}
+    ignore["initial_design"] = "public"
     found = [
         simulate(
             FederatedStudy(space, replace(method, **ignore), AGENTS, ROUNDS),
-            HillProblem(space, BELIEFS[belief]),
+            HillProblem(space, SURROGATES[surrogate]),
             Draws(0, 0),
         ).points
         for method in (SOTTOVOCE, TS)
@@ -596,22 +598,22 @@ def test_agents_that_have_learnt_but_trust_only_themselves_do_as_those_alone(
 def test_agents_that_have_learnt_take_each_way_in_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    counts: dict[str, list[int]] = {"_from_own_belief": [], "_beside": [], "_from_broadcast": []}
+    counts: dict[str, list[int]] = {"own": [], "joint": [], "shared": []}
 
     def counted(name: str) -> Any:
-        real = getattr(Listed, name)
+        real = getattr(PointList, name)
 
-        def move(self: Listed, t: int, *rest: Any) -> Any:
+        def move(self: PointList, t: int, *rest: Any) -> Any:
             counts[name].append(int(np.sum(rest[-1])))  # whom it concerns comes last
             return real(self, t, *rest)
 
         return move
 
     for name in counts:
-        monkeypatch.setattr(Listed, name, counted(name))
+        monkeypatch.setattr(PointList, name, counted(name))
     method = replace(SOTTOVOCE, initial=3, solo=SoloProbability("constant", 0.5))
     study, agents = FederatedStudy(LIST, method, 600, 3), 600
-    simulate(study, HillProblem(LIST, BELIEFS["fixed"]), Draws(0, 0))
-    for name, share in (("_from_own_belief", 0.5), ("_beside", 0.25), ("_from_broadcast", 0.25)):
+    simulate(study, HillProblem(LIST, SURROGATES["fixed"]), Draws(0, 0))
+    for name, share in (("own", 0.5), ("joint", 0.25), ("shared", 0.25)):
         assert sum(counts[name]) / (3 * agents) == pytest.approx(share, abs=0.06)
     assert sum(sum(each) for each in counts.values()) == 3 * agents

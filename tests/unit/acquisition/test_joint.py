@@ -6,18 +6,19 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sottovoce.acquisition.moves import History, PathDraws
 
-from sottovoce.acquisition import joint as beside
+from sottovoce.acquisition import joint
+from sottovoce.acquisition.thompson import PathDraws
 from sottovoce.gp.features import shared_features
+from sottovoce.gp.history import History
 from sottovoce.gp.kernel import Kernel, covariance
 from sottovoce.gp.posterior import exact_features
-from sottovoce.gp.shared import RESIDUAL_GAIN
+from sottovoce.gp.shared import SharedFunction
 from sottovoce.space import Float, Integer, Space
 
 Floats = NDArray[Any]
 M = 16
-FEATURES = shared_features(5, M, 2, 0.4, "spread")
+FEATURES = shared_features(5, M, 2, 0.4, "quasirandom")
 SPACE = Space([Float("x", 0.0, 1.0, steps=8), Integer("n", 1, 5)])
 AGENTS, T = 4, 6
 
@@ -28,141 +29,53 @@ def seen(seed: int) -> tuple[Floats, Floats]:
     return random.random((AGENTS, T, 2)), random.standard_normal((AGENTS, T))
 
 
-# what an agent says, first and later
-
-
-def test_an_agent_says_its_features_times_its_standardised_values() -> None:
-    points, raw = seen(0)
-    found = beside.sums(FEATURES(points), raw)
-    for n in range(AGENTS):
-        y = (raw[n] - raw[n].mean()) / raw[n].std()
-        np.testing.assert_allclose(found[n], FEATURES(points[n]).T @ y, atol=1e-12)
-
-
-def test_what_it_says_is_no_longer_than_its_points_allow() -> None:
-    points, raw = seen(1)
-    rows = FEATURES(points)
-    bound = [math.sqrt(T * np.linalg.eigvalsh(r @ r.T)[-1]) for r in rows]
-    for power in (-8, 0, 8):
-        norms = np.linalg.norm(beside.sums(rows, np.sinh(3 * raw) * 10.0**power), axis=1)
-        assert np.all(norms <= np.asarray(bound) * (1 + 1e-12))
-    # and it can be as long: values along the longest direction
-    top = np.linalg.eigh(rows[0] @ rows[0].T)[1][:, -1]
-    centred = top - top.mean()
-    y = np.sqrt(T) * centred / np.linalg.norm(centred)
-    said = np.linalg.norm(beside.sums(rows[:1], y[None])[0])
-    assert said == pytest.approx(np.linalg.norm(rows[0].T @ y))
-
-
-def test_a_failed_trial_adds_nothing() -> None:
-    points, raw = seen(2)
-    rows, hit = FEATURES(points), raw.copy()
-    hit[:, [1, 4]] = math.nan
-    kept = [0, 2, 3, 5]
-    np.testing.assert_allclose(
-        beside.sums(rows, hit), beside.sums(rows[:, kept], raw[:, kept]), atol=1e-12
-    )
-    assert not np.allclose(beside.sums(rows, hit), beside.sums(rows, raw), atol=0.1)
-
-
-@pytest.mark.parametrize("raw", [[math.nan] * T, [3.0] * T, [math.nan] * (T - 1) + [2.0]])
-def test_an_agent_without_two_different_values_has_nothing_to_say(raw: list[float]) -> None:
-    rows = FEATURES(seen(3)[0])[:1]
-    np.testing.assert_array_equal(beside.sums(rows, np.asarray([raw])), np.zeros((1, M)))
-
-
-def test_news_are_the_mean_of_what_is_missing_given_all_its_values() -> None:
-    points, raw = seen(20)
-    rows, heard, lam, first = FEATURES(points), seen(21)[1], 0.03, 4
-    found = beside.news(rows, raw, heard, first, lam)
-    for n in range(AGENTS):
-        start = raw[n, :first]
-        y = (raw[n] - start.mean()) / start.std() - heard[n]
-        seen_of = rows[n] @ rows[n].T + 1.0 + lam * np.eye(T)  # δ, a level, and noise
-        wanted = rows[n].T @ np.linalg.solve(seen_of, y)
-        np.testing.assert_allclose(found[n], RESIDUAL_GAIN * wanted, atol=1e-10)
-
-
-def test_who_finds_what_all_know_already_has_next_to_no_news() -> None:
-    points, _ = seen(22)
-    rows = FEATURES(points)
-    raw = rows @ np.random.default_rng(23).standard_normal(M)
-    unit, level = raw.std(axis=1, keepdims=True), raw.mean(axis=1, keepdims=True)
-    known = beside.news(rows, raw, (raw - level) / unit, T, 0.03)
-    np.testing.assert_allclose(known, np.zeros((AGENTS, M)), atol=1e-9)
-    unknown = beside.news(rows, raw, np.zeros((AGENTS, T)), T, 0.03)
-    assert np.all(np.linalg.norm(unknown, axis=1) > 0.5)
-
-
-def test_a_failed_trial_is_no_news() -> None:
-    points, raw = seen(24)
-    rows, hit, heard = FEATURES(points), raw.copy(), seen(25)[1]
-    hit[:, [1, 5]] = math.nan
-    kept = [0, 2, 3, 4]
-    found = beside.news(rows, hit, heard, 4, 0.03)
-    wanted = beside.news(rows[:, kept], raw[:, kept], heard[:, kept], 3, 0.03)
-    np.testing.assert_allclose(found, wanted, atol=1e-10)
-    nothing = beside.news(rows, np.full_like(raw, math.nan), heard, 4, 0.03)
-    np.testing.assert_array_equal(nothing, np.zeros((AGENTS, M)))
-
-
-@pytest.mark.parametrize(("level", "scale"), [(100.0, 1.0), (0.0, 1e-3), (-7.0, 1e4)])
-def test_the_level_and_the_scale_of_the_values_do_not_matter(level: float, scale: float) -> None:
-    points, raw = seen(4)
-    rows = FEATURES(points)
-    wanted, heard = beside.sums(rows, raw), seen(5)[1]
-    later = beside.news(rows, raw, heard, 4, 0.03)
-    other = beside.news(rows, level + scale * raw, heard, 4, 0.03)
-    np.testing.assert_allclose(other, later, atol=1e-6)
-    np.testing.assert_allclose(beside.sums(rows, level + scale * raw), wanted, atol=1e-8)
-    np.testing.assert_allclose(beside.sums(rows, -raw), -wanted, atol=1e-12)
-
-
 # what it has heard
 
 
 def test_what_was_heard_is_a_function_of_the_features() -> None:
     weights = np.random.default_rng(5).standard_normal(M)
     x = np.random.default_rng(6).random((3, 7, 2))
-    found = beside.Heard(FEATURES, weights).at(x)
+    found = SharedFunction(FEATURES, weights).at(x)
     np.testing.assert_allclose(found, FEATURES(x) @ weights, atol=1e-13)
 
 
 def test_the_kernel_is_fitted_to_standardised_values_whatever_their_scale() -> None:
     points, raw = seen(7)
-    heard = beside.Heard(FEATURES, np.random.default_rng(8).standard_normal(M))
-    one = beside.fitted(points, raw, heard, None, None)
-    two = beside.fitted(points, 5.0 + 1e3 * raw, heard, None, None)
+    heard = SharedFunction(FEATURES, np.random.default_rng(8).standard_normal(M))
+    one = joint.fitted_jointly(points, raw, heard, None, None)
+    two = joint.fitted_jointly(points, 5.0 + 1e3 * raw, heard, None, None)
     for a, b in zip(one.parts, two.parts, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
-def test_likeness_is_the_share_of_variance_that_the_common_function_has() -> None:
+def test_the_shared_fraction_is_the_share_of_variance_that_the_shared_function_has() -> None:
     points, raw = seen(17)
     raw[1, 3] = math.nan  # a failed trial's place says nothing
     raw[2] = math.nan  # nor do those of an agent all of whose trials failed
-    heard = beside.Heard(FEATURES, np.random.default_rng(18).standard_normal(M))
+    heard = SharedFunction(FEATURES, np.random.default_rng(18).standard_normal(M))
     trust, variance = np.asarray([0.0, 0.5, 0.5, 1e6]), np.asarray([1.0, 0.2, 0.2, 1.0])
-    found = beside.likeness(Kernel(np.ones(4), variance, variance, trust), points, raw, heard)
+    found = joint.shared_fraction(Kernel(np.ones(4), variance, variance, trust), points, raw, heard)
     common = np.delete(heard.at(points)[1], 3)
     wanted = 0.5 * np.var(common) / (0.5 * np.var(common) + 0.2)
     np.testing.assert_allclose(found[:3], [0.0, wanted, 0.0], atol=1e-12)
     assert 0.999 < found[3] < 1.0
 
 
-def test_a_common_function_without_shape_is_like_nobodys() -> None:
+def test_a_shared_function_without_shape_is_like_nobodys() -> None:
     points, raw = seen(19)
-    heard = beside.Heard(FEATURES, np.zeros(M))
-    kernel = beside.fitted(points, raw, heard, None, None)
-    np.testing.assert_array_equal(beside.likeness(kernel, points, raw, heard), np.zeros(AGENTS))
+    heard = SharedFunction(FEATURES, np.zeros(M))
+    kernel = joint.fitted_jointly(points, raw, heard, None, None)
+    np.testing.assert_array_equal(
+        joint.shared_fraction(kernel, points, raw, heard), np.zeros(AGENTS)
+    )
 
 
 def test_a_known_kernel_of_the_raw_values_is_taken_to_their_scale() -> None:
     points, raw = seen(9)
     raw = 20.0 + 3.0 * raw
     raw[:, 2] = math.nan
-    heard = beside.Heard(FEATURES, np.zeros(M))
-    kernel = beside.fitted(points, raw, heard, None, Kernel(0.25, 9.0, 0.5))
+    heard = SharedFunction(FEATURES, np.zeros(M))
+    kernel = joint.fitted_jointly(points, raw, heard, None, Kernel(0.25, 9.0, 0.5))
     unit = np.nanvar(raw, axis=1)
     np.testing.assert_allclose(kernel.lengthscale, 0.25, rtol=1e-12)
     np.testing.assert_allclose(kernel.noise, 0.5 / unit, rtol=1e-12)
@@ -173,8 +86,8 @@ def test_a_known_kernel_of_the_raw_values_is_taken_to_their_scale() -> None:
 def test_values_far_from_what_a_known_kernel_expects_are_no_error(size: float) -> None:
     points, raw = seen(10)
     points[:, 3:] = points[:, :3]
-    heard = beside.Heard(FEATURES, np.ones(M))
-    kernel = beside.fitted(points, size * raw, heard, None, Kernel(3.0, 1.0, 1e-4))
+    heard = SharedFunction(FEATURES, np.ones(M))
+    kernel = joint.fitted_jointly(points, size * raw, heard, None, Kernel(3.0, 1.0, 1e-4))
     assert all(np.all(np.isfinite(part)) for part in kernel.parts)
 
 
@@ -211,7 +124,7 @@ def test_on_a_list_it_goes_to_the_best_point_of_a_dense_draw(masked: bool, scale
         random = np.random.default_rng(seed + 50)
         shapes = (table.shape[1], T, 2)
         prior, noise, normals = (random.standard_normal((AGENTS, n)) for n in shapes)
-        found = beside.point(table, common, kernel, history, (prior, noise, normals), scale)
+        found = joint.joint_in_list(table, common, kernel, history, (prior, noise, normals), scale)
         for n in range(AGENTS):
             one, kept = kernel.one(n), mask[n]
             at, y = np.asarray(history.index)[n][kept], history.values[n][kept]
@@ -230,7 +143,7 @@ def test_on_a_list_it_goes_to_the_best_point_of_a_dense_draw(masked: bool, scale
 def test_in_a_cube_without_chance_it_goes_to_the_top_of_the_mean() -> None:
     points, raw = seen(11)
     y = (raw - raw.mean(axis=1, keepdims=True)) / raw.std(axis=1, keepdims=True)
-    heard = beside.Heard(FEATURES, np.random.default_rng(12).standard_normal(M))
+    heard = SharedFunction(FEATURES, np.random.default_rng(12).standard_normal(M))
     history = History(points, y, np.ones((AGENTS, T), bool))
     random = np.random.default_rng(13)
     frequencies = random.standard_normal((AGENTS, 20, 2))
@@ -241,7 +154,7 @@ def test_in_a_cube_without_chance_it_goes_to_the_top_of_the_mean() -> None:
         random.random((AGENTS, 500, 2)),
     )
     kernel = kernels()
-    found = beside.place(kernel, history, still, heard, np.zeros((AGENTS, 2)), 1.0)
+    found = joint.joint_in_box(kernel, history, still, heard, np.zeros((AGENTS, 2)), 1.0)
     assert found.shape == (AGENTS, 2)
     axis = np.linspace(0, 1, 61)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
@@ -261,7 +174,7 @@ def test_in_a_cube_without_chance_it_goes_to_the_top_of_the_mean() -> None:
         ) - 1e-8
 
 
-def test_a_trusted_common_function_decides_and_a_distrusted_one_does_not() -> None:
+def test_a_trusted_shared_function_decides_and_a_distrusted_one_does_not() -> None:
     points = SPACE.points()
     common = np.zeros(len(points))
     common[17] = 5.0
@@ -272,7 +185,7 @@ def test_a_trusted_common_function_decides_and_a_distrusted_one_does_not() -> No
     still = (np.zeros((1, table.shape[1])), np.zeros((1, 3)), np.zeros((1, 2)))
     small = np.asarray([1e-3])
     trusting = Kernel(np.asarray([0.3]), small, np.asarray([0.01]), np.asarray([1.0]))
-    assert beside.point(table, common, trusting, history, still, 1.0)[0] == 17
+    assert joint.joint_in_list(table, common, trusting, history, still, 1.0)[0] == 17
     common[17], common[3] = 0.0, 5.0  # now it speaks of a point never tried
     doubting = Kernel(np.asarray([0.3]), np.asarray([1.0]), np.asarray([0.01]), np.zeros(1))
-    assert beside.point(table, common, doubting, history, still, 1.0)[0] != 3
+    assert joint.joint_in_list(table, common, doubting, history, still, 1.0)[0] != 3

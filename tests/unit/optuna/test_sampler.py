@@ -27,6 +27,7 @@ from sottovoce.errors import InvalidInput, SpaceError
 from sottovoce.federation import searcher
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import TS
+from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp import fit as kernelfit
 from sottovoce.optuna import (
@@ -281,7 +282,7 @@ def test_the_same_trials_in_a_study_the_other_way_round_are_another_search() -> 
     up = optuna.create_study(sampler=sampler, direction="maximize")
     up.add_trials(down.trials)
     up.optimize(bowl, n_trials=1)
-    assert search_of(sampler).maximise
+    assert search_of(sampler).direction == "maximize"
 
 
 def test_trials_that_came_to_nothing_teach_nothing() -> None:
@@ -402,8 +403,8 @@ def test_a_bad_setting_is_refused_by_name(bad: dict[str, Any]) -> None:
 # --- an agent as the sampler
 
 
-def agent_of(space: Space = EVERY_KIND, maximise: bool = False) -> Agent:
-    return Agent(FederatedStudy(space, TS, 1, 20), 0, maximise=maximise, seed=5)
+def agent_of(space: Space = EVERY_KIND, direction: Direction = "minimize") -> Agent:
+    return Agent(FederatedStudy(space, TS, 1, 20), 0, direction=direction, seed=5)
 
 
 def test_every_trial_is_what_the_agent_asks_for() -> None:
@@ -465,7 +466,7 @@ import sottovoce.optuna
 
 
 def test_the_example_in_the_docs_runs_and_finds_the_depth() -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "optuna.md"
+    page = Path(__file__).resolve().parents[3] / "docs" / "optuna.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert result.returncode == 0, result.stderr

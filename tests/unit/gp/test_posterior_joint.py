@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.acquisition.maximise import Joined, RegionalDraw, over_boxes
+from sottovoce.acquisition.maximise import JointDraw, RegionalDraw, over_boxes
 from sottovoce.gp.features import shared_features
 from sottovoce.gp.kernel import Kernel, covariance
-from sottovoce.gp.posterior import Beside, pathwise_draw, pathwise_joint
+from sottovoce.gp.posterior import SharedTerm, pathwise_draw, pathwise_joint
 from sottovoce.space.regions import Regions
 
 Floats = NDArray[Any]
@@ -58,7 +58,7 @@ def drawn(scale: float, count: int = DRAWS, still: bool = False, step: int | Non
     leaning = normals(count, 2)
     if step is not None:
         leaning[:, step] = 1.0
-    beside = Beside(np.broadcast_to(seen, (count, 6)), leaning)
+    beside = SharedTerm(np.broadcast_to(seen, (count, 6)), leaning)
     kernel = Kernel(*(np.full(count, part) for part in KERNEL.parts))
     own, factor = pathwise_joint(kernel, points, y, mask, beside, path, scale)
     x = np.broadcast_to(NEW, (count, *NEW.shape))
@@ -107,7 +107,7 @@ def test_without_trust_the_factor_is_zero() -> None:
     waves = random.standard_normal((2, 3, 8, 2))
     path = (waves[0], waves[1], random.standard_normal((3, 6)))
     points, y, mask = (np.broadcast_to(a, (3, *a.shape)) for a in (SEEN, Y, MASK))
-    beside = Beside(np.ones((3, 6)), random.standard_normal((3, 2)))
+    beside = SharedTerm(np.ones((3, 6)), random.standard_normal((3, 2)))
     _, factor = pathwise_joint(Kernel(0.35, 0.8, 0.05), points, y, mask, beside, path)
     np.testing.assert_array_equal(factor, np.zeros(3))
 
@@ -118,7 +118,7 @@ def test_a_common_function_that_explains_all_has_the_factor_it_should() -> None:
     y = 2.0 * common(points) - 1.0
     path = (np.zeros((1, 8, 2)), np.zeros((1, 8, 2)), np.zeros((1, t)))
     kernel = Kernel(np.array([0.3]), np.array([1e-6]), np.array([1e-6]), np.array([50.0]))
-    beside = Beside(common(points), np.zeros((1, 2)))
+    beside = SharedTerm(common(points), np.zeros((1, 2)))
     own, factor = pathwise_joint(kernel, points, y, np.ones((1, t), bool), beside, path)
     assert factor[0] == pytest.approx(2.0, abs=1e-3)
     assert np.abs(own.values(points)).max() < 1e-3
@@ -127,20 +127,20 @@ def test_a_common_function_that_explains_all_has_the_factor_it_should() -> None:
 # a sum of two drawn functions
 
 
-def joined() -> Joined:
+def joined() -> JointDraw:
     random = np.random.default_rng(4)
     points, y = random.random((3, 5, 2)), random.standard_normal((3, 5))
     normals = [random.standard_normal(shape) for shape in ((3, 20, 2), (3, 20, 2), (3, 5))]
     own = pathwise_draw(Kernel(0.3), points, y, np.ones((3, 5), bool), *normals)
     weights = random.standard_normal((1, 16))
-    shared = RegionalDraw(shared_features(1, 16, 2, 0.4, "spread"), Regions((1, 1)), weights)
-    return Joined(own, shared, np.asarray([0.0, 1.5, -2.0]))
+    shared = RegionalDraw(shared_features(1, 16, 2, 0.4, "quasirandom"), Regions((1, 1)), weights)
+    return JointDraw(own, shared, np.asarray([0.0, 1.5, -2.0]))
 
 
 def test_a_joined_function_is_the_own_part_plus_a_multiple_of_the_common_one() -> None:
     both = joined()
     x = np.random.default_rng(5).random((3, 7, 2))
-    wanted = both.own.values(x) + both.factor[:, None] * both.common.values(x)
+    wanted = both.own.values(x) + both.factor[:, None] * both.shared.values(x)
     np.testing.assert_allclose(both.values(x), wanted, atol=1e-12)
     np.testing.assert_allclose(both.values_and_gradients(x)[0], wanted, atol=1e-12)
     np.testing.assert_allclose(both.values(x)[0], both.own.values(x)[0], atol=1e-12)

@@ -74,27 +74,26 @@ def test_the_numbers_are_in_the_fingerprint(change: dict[str, Any]) -> None:
 
 OTHER_METHODS: dict[str, dict[str, Any]] = {
     "name": {"name": "other"},
-    "exchange": {"exchange": "peer", "mechanism": None},
+    "initial_design": {"initial_design": "uniform"},
+    "message": {"message": "posterior-mean"},
+    "shared_model": {"shared_model": "peer", "mechanism": None},
+    "acquisition": {
+        **{"initial_design": "public", "message": "residual", "regions": 1},
+        **{"shared_model": "pooled", "acquisition": "joint-thompson"},
+    },
     "mechanism": {"mechanism": None},
-    "control": {"control": True},
+    "noise_only": {"noise_only": True},
+    "trust_gate": {"trust_gate": True},
     "regions": {"regions": 3},
-    "local_start": {"local_start": False},
     "weights": {"weights": Weights(hold=6)},
     "solo": {"solo": SoloProbability("inverse")},
     "exploration": {"exploration": Exploration("theorem")},
-    "speaking": {"speaking": ReleaseSchedule(last=2)},
+    "releases": {"releases": ReleaseSchedule(last=2)},
     "features": {"features": 51},
     "lengthscale": {"lengthscale": 0.031},
     "repeats": {"repeats": "replace"},
-    "says": {"says": "mean"},
-    "hears": {
-        **{"says": "sums", "hears": "learn", "dealt": True, "regions": 1},
-        "speaking": ReleaseSchedule(last=0),
-    },
-    "wary": {"wary": True},
-    "dealt": {"dealt": True},
-    "basis": {"basis": "spread"},
-    "common": {"common": 0.5},
+    "basis": {"basis": "quasirandom"},
+    "shared_variance": {"shared_variance": 0.5},
     "regularisation": {"regularisation": 0.02},
     "initial": {"initial": 11},
 }
@@ -108,6 +107,13 @@ def test_every_field_of_a_method_is_tried_below() -> None:
 def test_every_field_of_the_method_is_in_the_fingerprint(what: str) -> None:
     method = replace(DP_FTS_DE, **OTHER_METHODS[what])
     assert replace(STUDY, method=method).fingerprint != STUDY.fingerprint
+
+
+def test_each_part_alone_is_in_the_fingerprint() -> None:
+    pooled = METHODS["sottovoce"]
+    for change in ({"acquisition": "thompson"}, {"trust_gate": False}):
+        other = FederatedStudy(SPACE, replace(pooled, **change), 6, 4)
+        assert other.fingerprint != FederatedStudy(SPACE, pooled, 6, 4).fingerprint
 
 
 PARTS: list[tuple[str, Any, dict[str, Any]]] = [
@@ -133,7 +139,7 @@ PARTS: list[tuple[str, Any, dict[str, Any]]] = [
         DP_FTS_DE.exploration,
         {"kind": "theorem", "norm": 2.0, "noise": 0.2, "failure": 0.2},
     ),
-    ("speaking", DP_FTS_DE.releases, {"every": 2, "last": 9}),
+    ("releases", DP_FTS_DE.releases, {"every": 2, "last": 9}),
 ]
 
 
@@ -164,7 +170,7 @@ def test_a_study_is_plain_data(name: str) -> None:
     text = json.dumps(study.to_dict(), allow_nan=False)
     assert json.loads(text) == study.to_dict()
     assert study.to_dict()["method"]["name"] == name
-    assert study.to_dict()["schema"] == 1
+    assert study.to_dict()["schema"] == 2
 
 
 def test_an_infinite_clip_can_be_written_down() -> None:
@@ -248,6 +254,6 @@ def test_constants_that_are_no_study_are_refused() -> None:
     ):
         with pytest.raises(InvalidInput):
             FederatedStudy.from_dict(bad)
-    for other in ({**good, "schema": 2}, {**good, "more": 1}):
+    for other in ({**good, "schema": 1}, {**good, "more": 1}):
         with pytest.raises(InvalidInput, match="of this version's"):
             FederatedStudy.from_dict(other)

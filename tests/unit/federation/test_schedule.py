@@ -99,20 +99,20 @@ def test_bad_explorations_are_refused(changes: dict[str, float]) -> None:
 
 def test_every_round_speaks_unless_told_otherwise() -> None:
     speaking = ReleaseSchedule()
-    assert all(speaking.speaks(r) for r in range(100))
+    assert all(speaking.released(r) for r in range(100))
     assert not speaking.over(10**6)
     assert speaking.count(40) == 40
 
 
 def test_every_third_round_speaks_beginning_with_the_first() -> None:
     speaking = ReleaseSchedule(every=3)
-    assert [r for r in range(10) if speaking.speaks(r)] == [0, 3, 6, 9]
+    assert [r for r in range(10) if speaking.released(r)] == [0, 3, 6, 9]
     assert [speaking.count(rounds) for rounds in (0, 1, 3, 4, 10)] == [0, 1, 1, 2, 4]
 
 
 def test_after_the_last_round_nobody_speaks() -> None:
     speaking = ReleaseSchedule(every=2, last=4)
-    assert [r for r in range(10) if speaking.speaks(r)] == [0, 2, 4]
+    assert [r for r in range(10) if speaking.released(r)] == [0, 2, 4]
     assert [speaking.over(r) for r in (3, 4, 5, 6)] == [False, False, True, True]
     assert speaking.count(100) == 3
     assert ReleaseSchedule(last=0).count(5) == 1
