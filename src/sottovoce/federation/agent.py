@@ -114,6 +114,7 @@ class Agent(Searcher):
             "index": self.index,
             "direction": self.direction,
             "surrogate": self.surrogate.to_dict(),
+            "initial": self._initial_points(),
             "points": self._points().tolist(),
             "values": [None if math.isnan(value) else value for value in self._values()],
             "random": self._generator().bit_generator.state,
@@ -154,6 +155,7 @@ class Agent(Searcher):
             raise InvalidInput(f"it was saved with another surrogate, {content['surrogate']}")
         for point, value in zip(content["points"], content["values"], strict=True):
             self.tell(self.study.space.decode(np.asarray(point, dtype=float)), value)
+        self._plan(content["initial"])
         self._generator().bit_generator.state = content["random"]
         if content["broadcast"] is not None:
             self.receive(Broadcast.from_bytes(bytes.fromhex(content["broadcast"])))

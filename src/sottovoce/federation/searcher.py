@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,22 @@ class Searcher:
     def _points(self) -> NDArray[np.float64]:
         """Where its trials were, (t, D)."""
         return np.asarray(self._batch.domain.points()[0])
+
+    def _initial_points(self) -> list[list[float]] | None:
+        """Its initial points, (N_init, D), as plain data; None before it asks for the first."""
+        if self._initial is None:
+            return None
+        return cast(list[list[float]], self._batch.domain.decoded(self._initial)[0].tolist())
+
+    def _plan(self, points: list[list[float]] | None) -> None:
+        """Take initial points that `_initial_points` gave."""
+        if points is None:
+            return
+        array = np.asarray(points, dtype=float)
+        wanted = (self.study.method.initial, self.study.space.dims)
+        right = array.shape == wanted and bool(np.all((array >= 0) & (array <= 1)))
+        check(right, f"initial points must be {wanted} numbers in [0, 1]", shape=array.shape)
+        self._initial = self._batch.domain.encoded(array[None])
 
     def _values(self) -> list[float]:
         """What it was told, NaN where a trial failed."""
