@@ -115,13 +115,20 @@ class Method:
         """Residuals, a public design, a pooled model and the joint posterior go together."""
         pooled = self.shared_model == "pooled"
         rule = "a pooled model is of residuals over a public design, in one region"
-        right = self.message == "residual" and self.initial_design == "public"
-        check(not pooled or (right and self.regions == 1), rule, message=self.message)
+        came = (self.message, self.initial_design, self.regions)
+        check(
+            not pooled or came == ("residual", "public", 1),
+            rule,
+            message=self.message,
+            initial_design=self.initial_design,
+            regions=self.regions,
+        )
         rule = "residuals are for a pooled model, or for agents that send nothing"
-        check(self.message != "residual" or pooled or not self.shared.exchanges, rule)
+        right = pooled or not self.shared.exchanges
+        check(self.message != "residual" or right, rule, shared_model=self.shared_model)
         joint = self.acquisition == "joint-thompson"
         rule = "the joint posterior needs a pooled model, or none at all"
-        check(not joint or pooled or not self.shared.exchanges, rule)
+        check(not joint or right, rule, shared_model=self.shared_model)
 
     @property
     def shared(self) -> type[SharedModel]:
