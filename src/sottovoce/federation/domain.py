@@ -24,11 +24,10 @@ from sottovoce.acquisition import joint, thompson
 from sottovoce.acquisition.maximise import Drawn, over_boxes, over_points
 from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.device import Device
 from sottovoce.federation import draws
 from sottovoce.gp.history import History, known_rows, masked_rows
-from sottovoce.gp.kernel import Kernel, covariance
-from sottovoce.gp.posterior import next_root_row
+from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.roots import Roots, gram_row
 from sottovoce.space import Regions
 
 if TYPE_CHECKING:
@@ -190,9 +189,9 @@ class PointList(Domain):
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
         kernel = batch.surrogate.kernel
-        self._feature_roots = _Roots(batch.device, batch.size, self._study.method.regularisation)
+        self._feature_roots = Roots(batch.device, batch.size, self._study.method.regularisation)
         noise = 1.0 if kernel is None else float(kernel.noise)
-        self._own_roots = _Roots(batch.device, batch.size, noise)
+        self._own_roots = Roots(batch.device, batch.size, noise)
 
     @cached_property
     def _listed(self) -> Array:
@@ -231,7 +230,7 @@ class PointList(Domain):
         """The first `count` points each agent tried, or all so far."""
         index = self._index(count)
         flat = self._xp.take(self._listed, self._xp.reshape(index, (-1,)), axis=0)
-        return self._xp.reshape(flat, (*index.shape, -1))
+        return self._xp.reshape(flat, (*index.shape, self._study.space.dims))
 
     def _index(self, count: int | None = None) -> Array:
         trials = self._batch.trials
@@ -257,7 +256,7 @@ class PointList(Domain):
         if self._exact is None:
             return self._one_by_one(t, some, self._own_of_one)
         kernel, history = self._batch.own_kernel(), self._batch.history()
-        near = partial(_similar, kernel, self.points(), history.mask)
+        near = partial(gram_row, kernel, self.points(), history.mask)
         root = self._own_roots.upto(self._batch.trials.count, near)
         noise, prior = self._own_draws(t)
         if not bool(self._xp.all(some)):  # else there is nothing to leave out, nothing to copy
@@ -331,36 +330,6 @@ def domain_of(batch: Batch) -> Domain:
     return PointList(batch) if batch.study.space.finite else Box(batch)
 
 
-class _Roots:
-    """R of each agent of a batch, (n, t, t), filled row by row."""
-
-    def __init__(self, where: Device, size: int, lam: float) -> None:
-        self._device, self._size, self._lam = where, size, lam
-        self._rows: Array | None = None  # made when first asked for: not every method needs it
-        self._known = 0
-
-    def upto(self, count: int, similar: Callable[[int], Array]) -> Array:
-        """R of the first `count` observations, (n, count, count).
-
-        similar(k): inner products of observation k's features with those of 0, ..., k.
-        """
-        rows = self._with_room(count)
-        for k in range(self._known, count):
-            rows[:, k, : k + 1] = next_root_row(rows[:, :k, :k], similar(k), self._lam)
-        self._rows, self._known = rows, count
-        return rows[:, :count, :count]
-
-    def _with_room(self, count: int) -> Array:
-        old = self._rows
-        if old is not None and old.shape[1] >= count:
-            return old
-        length = max(count, 2 * self._known)
-        rows = self._device.zeros(self._size, length, length)
-        if old is not None:
-            rows[:, : self._known, : self._known] = old[:, : self._known, : self._known]
-        return rows
-
-
 def untried_row(tried: Array, u: Array) -> Array:
     """A uniform row of those that an agent has not tried, or of all once none is left: (n,).
 
@@ -372,12 +341,3 @@ def untried_row(tried: Array, u: Array) -> Array:
     for k in range(tried.shape[1]):  # no (n, t, K) array is ever made
         known = known | (tried[:, k : k + 1] == every)
     return over_points(u - xp.astype(known, u.dtype))
-
-
-def _similar(kernel: Kernel, points: Array, mask: Array | None, k: int) -> Array:
-    """k(x_k, x_i) for i = 0, ..., k, zero where either is no observation: (n, k + 1)."""
-    near = covariance(kernel, points[:, k : k + 1], points[:, : k + 1])[:, 0]
-    if mask is None:
-        return near
-    xp = array_namespace(near)
-    return xp.where(mask[:, : k + 1] & mask[:, k : k + 1], near, xp.zeros_like(near))
