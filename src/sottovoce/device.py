@@ -25,6 +25,10 @@ class Device:
     device: Any
     torch: Any = None  # the library itself, where it is PyTorch
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and pickled by its name: a library cannot be."""
+        return device_named, (None if self.torch is None else str(self.device),)
+
     def array(self, values: Any) -> Array:
         """The values as an array that lives here."""
         return self.xp.asarray(values, device=self.device)

@@ -65,9 +65,14 @@ class Batch:
     ) -> None:
         self.study, self.agents, self.size = study, agents, agents.stop - agents.start
         self.surrogate, self.draw, self.shared, self.trials = surrogate, draw, shared, trials
-        self.device, self.xp = device, device.xp
+        self.device = device
         self.own, self.joint = Fitted(), Fitted()
         self.domain: Domain = domain_of(self)
+
+    @property
+    def xp(self) -> Any:
+        """The array library."""
+        return self.device.xp
 
     @property
     def everyone(self) -> Array:

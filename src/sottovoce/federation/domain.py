@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -25,6 +25,7 @@ from sottovoce.acquisition.maximise import Drawn, over_boxes, over_points
 from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.federation import draws
+from sottovoce.federation.tables import point_tables
 from sottovoce.gp.history import History, known_rows, masked_rows
 from sottovoce.gp.kernel import Kernel
 from sottovoce.gp.roots import Roots, gram_row
@@ -41,7 +42,7 @@ class Domain(ABC):
     """Where a batch of agents searches."""
 
     def __init__(self, batch: Batch) -> None:
-        self._batch, self._study, self._xp = batch, batch.study, batch.xp
+        self._batch, self._study = batch, batch.study
 
     @abstractmethod
     def encoded(self, points: NDArray[np.float64]) -> Array:
@@ -90,6 +91,10 @@ class Domain(ABC):
     @abstractmethod
     def repeated(self, chosen: Array) -> Array:
         """Which agents have tried what they chose before, (n,)."""
+
+    @property
+    def _xp(self) -> Any:
+        return self._batch.xp
 
     def _scale(self, t: int) -> float:
         return self._study.method.exploration(t, self._study.space.dims)
@@ -189,34 +194,10 @@ class PointList(Domain):
     def __init__(self, batch: Batch) -> None:
         super().__init__(batch)
         kernel = batch.surrogate.kernel
+        self._tables = point_tables(batch.study, kernel, batch.device)
         self._feature_roots = Roots(batch.device, batch.size, self._study.method.regularisation)
         noise = 1.0 if kernel is None else float(kernel.noise)
         self._own_roots = Roots(batch.device, batch.size, noise)
-
-    @cached_property
-    def _listed(self) -> Array:
-        """All points, (K, D)."""
-        return self._batch.device.array(self._study.space.points())
-
-    @cached_property
-    def _boxes(self) -> Array:
-        """The region that each lies in, (K,)."""
-        return self._batch.device.array(self._study.regions.index(self._study.space.points()))
-
-    @cached_property
-    def _shared(self) -> Array:
-        """φ at all points, (K, M)."""
-        return self._batch.device.array(self._study.listed_features)
-
-    @cached_property
-    def _exact(self) -> Array | None:
-        """Exact features of the kernel, (K, r), if all agents have the same."""
-        kernel = self._batch.surrogate.kernel
-        if kernel is None:
-            return None
-        # rows are what is taken, so they should lie together
-        table = np.ascontiguousarray(exact_table(kernel, self._study.space))
-        return self._batch.device.array(table)
 
     def encoded(self, points: NDArray[np.float64]) -> Array:
         """Their rows in the list."""
@@ -229,7 +210,7 @@ class PointList(Domain):
     def points(self, count: int | None = None) -> Array:
         """The first `count` points each agent tried, or all so far."""
         index = self._index(count)
-        flat = self._xp.take(self._listed, self._xp.reshape(index, (-1,)), axis=0)
+        flat = self._xp.take(self._tables.points, self._xp.reshape(index, (-1,)), axis=0)
         return self._xp.reshape(flat, (*index.shape, self._study.space.dims))
 
     def _index(self, count: int | None = None) -> Array:
@@ -242,7 +223,7 @@ class PointList(Domain):
 
     def features(self) -> Array:
         """φ at the trials so far, zero where one failed."""
-        return masked_rows(self._shared, self._batch.history())
+        return masked_rows(self._tables.shared, self._batch.history())
 
     def feature_root(self, rows: Array) -> Array:
         """R over those features, as far as it had not been worked out."""
@@ -253,7 +234,7 @@ class PointList(Domain):
 
     def own(self, t: int, some: Array) -> Array:
         """Where an exact draw of the own posterior is largest."""
-        if self._exact is None:
+        if self._tables.exact is None:
             return self._one_by_one(t, some, self._own_of_one)
         kernel, history = self._batch.own_kernel(), self._batch.history()
         near = partial(gram_row, kernel, self.points(), history.mask)
@@ -263,7 +244,7 @@ class PointList(Domain):
             history, root = history.part(some), root[some]
             noise, prior = noise[some], prior[some]
         scale = self._scale(t)
-        return thompson.own_in_list(self._exact, kernel, history, prior, noise, scale, root)
+        return thompson.own_in_list(self._tables.exact, kernel, history, prior, noise, scale, root)
 
     def _own_of_one(self, t: int, mine: slice) -> Array:
         kernel, noise, prior = self._batch.own_kernel().one(mine.start), *self._own_draws(t)
@@ -273,10 +254,10 @@ class PointList(Domain):
 
     def joint(self, t: int, some: Array) -> Array:
         """Where an exact draw of the joint posterior is largest."""
-        if self._exact is None:
+        if self._tables.exact is None:
             return self._one_by_one(t, some, self._joint_of_one)
         variance = float(cast(Kernel, self._batch.surrogate.kernel).variance)
-        return self._jointly(t, self._exact / variance**0.5, some)
+        return self._jointly(t, self._tables.exact / variance**0.5, some)
 
     def _joint_of_one(self, t: int, mine: slice) -> Array:
         unit = Kernel(float(self._batch.joint_kernel().part(mine.start).lengthscale), 1.0)
@@ -288,7 +269,8 @@ class PointList(Domain):
         noise, prior = self._own_draws(t)
         normals = self._normals(draws.JOINT, t, 2)
         history = self._batch.history(standardise=True).part(some)
-        at_points = self._xp.matmul(self._shared, self._batch.shared.mean_function().weights)
+        weights = self._batch.shared.mean_function().weights
+        at_points = self._xp.matmul(self._tables.shared, weights)
         drawn = (prior[some, : table.shape[1]], noise[some], normals[some])
         kernel = self._batch.joint_kernel().part(some)
         return joint.joint_in_list(table, at_points, kernel, history, drawn, self._scale(t))
@@ -300,19 +282,23 @@ class PointList(Domain):
 
     def _own_draws(self, t: int) -> tuple[Array, Array]:
         """Noise (n, t) and prior (n, r) of a draw; where ranks differ, as many as points."""
-        rank = len(self._study.space.points()) if self._exact is None else self._exact.shape[1]
+        rank = (
+            len(self._study.space.points())
+            if self._tables.exact is None
+            else self._tables.exact.shape[1]
+        )
         noise = self._normals(draws.OWN, t, self._batch.trials.count)
         return noise, self._normals(draws.OWN_PRIOR, t, rank)
 
     def shared(self, t: int, weights: Array, some: Array) -> Array:
         """Where the shared function is largest."""
         weights = weights[some] if weights.shape[0] > 1 else weights
-        return thompson.shared_in_list(self._shared, self._boxes, weights)
+        return thompson.shared_in_list(self._tables.shared, self._tables.boxes, weights)
 
     def largest(self, t: int, function: Drawn) -> Array:
         """Of all points."""
-        shape = (self._batch.size, *self._listed.shape)
-        return over_points(function.values(self._xp.broadcast_to(self._listed, shape)))
+        shape = (self._batch.size, *self._tables.points.shape)
+        return over_points(function.values(self._xp.broadcast_to(self._tables.points, shape)))
 
     def repeated(self, chosen: Array) -> Array:
         """The same row."""

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import copy
 import json
 import math
-import os
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.unit.federation.exchange import exchanged
 
 from sottovoce.arrays import Array
 from sottovoce.errors import (
@@ -173,12 +175,7 @@ def test_agents_ask_tell_speak_and_hear_for_some_rounds(
     server = None if name == "ts" else Server.simulation(federation, seed=1)
     for t in range(3):
         if server is not None and federation.method.releases.released(t):
-            assert server.open_round() == t
-            for agent in agents:
-                server.submit(agent.message(t))
-            heard = server.close_round()
-            for agent in agents:
-                agent.receive(heard)
+            exchanged(server, agents, t)
         for agent in agents:
             params = agent.ask()
             assert set(params) == set(space.names)
@@ -736,6 +733,17 @@ def test_a_saved_agent_goes_on_as_if_never_stopped(
     assert goes_on(restored) == goes_on(agent)
 
 
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda agent: pickle.loads(pickle.dumps(agent))])  # noqa: S301
+@pytest.mark.parametrize("space", [MIXED, GRID], ids=["mixed", "grid"])
+def test_a_copied_or_pickled_agent_goes_on_as_the_first_would(
+    space: Space, copied: Callable[[Agent], Agent]
+) -> None:
+    agent = told(Agent(study(space), 1, seed=8), more=1)
+    agent.message()
+    other = copied(agent)
+    assert goes_on(other) == goes_on(agent)
+
+
 def test_saving_leaves_one_file_and_replaces_it_whole(tmp_path: Path) -> None:
     agent = told(Agent(study(), 0, seed=0))
     agent.save(tmp_path / "agent.json")
@@ -864,12 +872,3 @@ def test_an_agent_saved_with_another_surrogate_is_refused(tmp_path: Path) -> Non
     with pytest.raises(StorageError, match="another surrogate"):
         Agent.load(tmp_path / "agent.json", federation)
     assert Agent.load(tmp_path / "agent.json", federation, Surrogate(KERNEL)).observations > 0
-
-
-def test_a_saved_agent_is_for_its_user_alone(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        Agent(study(), 1).save(tmp_path / "agent.json")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "agent.json").stat().st_mode & 0o077 == 0

@@ -3,12 +3,14 @@ from __future__ import annotations
 import math
 import sys
 import tracemalloc
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.given import Floats, GivenProblem, pitted, slope
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
@@ -20,9 +22,9 @@ from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
-from sottovoce.lab.problems import Problem, Setting
-from sottovoce.lab.problems.synthetic import SPACE as GRID
-from sottovoce.lab.problems.synthetic import Synthetic
+from sottovoce.problems import Problem
+from sottovoce.problems.synthetic import SPACE as GRID
+from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -31,82 +33,20 @@ MIXED = Space([Float("x", 0, 1), Integer("n", 1, 4), Category("c", ("a", "b"))])
 LIST = Space([Float("x", 0, 1, steps=12), Integer("n", 1, 4)])
 
 
-@dataclass(frozen=True)
-class Hills:
+def hills(points: Floats) -> Floats:
     """Agent n's objective: a hill whose top lies a little further for each agent."""
-
-    agents: int
-    noise: float = 0.05
-
-    @property
-    def optimum(self) -> NDArray[np.float64]:
-        return np.zeros(self.agents)
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        top = 0.4 + 0.02 * np.arange(self.agents)[:, None, None]
-        return np.asarray(-np.sum((points - top) ** 2, axis=-1))
+    top = 0.4 + 0.02 * np.arange(len(points))[:, None, None]
+    return np.asarray(-np.sum((points - top) ** 2, axis=-1))
 
 
-@dataclass(frozen=True)
-class HillProblem:
-    """Hills on any space, with any surrogate."""
-
-    space: Space
-    surrogate: Surrogate
-    name: str = "hills"
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.space, self.surrogate)
-
-    def draw(self, agents: int, random: np.random.Generator) -> Hills:
-        return Hills(agents)
-
-
+HillProblem = partial(GivenProblem, function=hills, best=0.0)
+PittedProblem = partial(GivenProblem, function=pitted(hills), best=0.0)
+SlopeProblem = partial(GivenProblem, function=slope, noise=0.0, best=0.0)
 SURROGATES = {
     "fixed": Surrogate(Kernel(0.3, 1.0, 0.01)),
     "fitted": Surrogate(refit=2),
     "raw": Surrogate(Kernel(0.3, 1.0, 0.01), standardise=False),
 }
-
-
-@dataclass(frozen=True)
-class Pitted(Hills):
-    """The same with pits, in which trials fail; agent 1's always do."""
-
-    mark: float = math.nan  # what a failed trial gives
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
-        pit[1:2] = True
-        return np.where(pit, self.mark, super().values(points))
-
-
-@dataclass(frozen=True)
-class PittedProblem(HillProblem):
-    """Hills with pits."""
-
-    mark: float = math.nan
-
-    def draw(self, agents: int, random: np.random.Generator) -> Hills:
-        return Pitted(agents, mark=self.mark)
-
-
-@dataclass(frozen=True)
-class Slope(Hills):
-    """The same rise towards one corner for all, without noise."""
-
-    noise: float = 0.0
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(1000 * points[..., :3].sum(axis=-1))
-
-
-class SlopeProblem(HillProblem):
-    """Slopes, far steeper than what the agents' surrogate doubts."""
-
-    def draw(self, agents: int, random: np.random.Generator) -> Hills:
-        return Slope(agents)
 
 
 def small(method: Method, **changes: Any) -> Method:
@@ -374,7 +314,7 @@ def test_agents_that_meet_no_failure_do_not_notice_the_others() -> None:
 def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
     surrogate = SURROGATES["fixed"]
     nan, infinite = (
-        run(small(FTS_DE), PittedProblem(LIST, surrogate, mark=mark))
+        run(small(FTS_DE), PittedProblem(LIST, surrogate, function=pitted(hills, mark)))
         for mark in (math.nan, math.inf)
     )
     assert np.array_equal(nan.points, infinite.points)
@@ -535,7 +475,7 @@ def test_agents_of_the_first_chunk_meet_the_same_draws_however_many_there_are() 
     assert not np.any(np.all(many.points[:6, :3] == many.points[6:12, :3], axis=(1, 2)))
 
 
-def test_what_is_made_in_between_takes_memory_for_a_group_only() -> None:
+def test_what_is_made_in_between_takes_memory_for_a_batch_only() -> None:
     agents = 4000
     study = FederatedStudy(GRID, small(TS), agents, 1)
     simulate(study, Synthetic(), Draws(0, 0))  # what is kept from run to run is there now
