@@ -5,12 +5,12 @@
 1 − AUC, the mean over 29 fields, after t queries beyond the initial ones; scores come from the
 table. Each variant changes one thing, or two, of what an agent that goes alone does:
 
-- standardised: values have mean 0 and variance 1 before a belief takes them.
+- standardised: values have mean 0 and variance 1 before a surrogate takes them.
 - own quarter: initial points come from one of 4 regions, agent n's from region n mod 4.
 - repeats: a point may be tried again.
 - features: what is drawn is not the exact posterior but that of 100 random Fourier features of
-  the fitted kernel, fresh for each draw. `moves.own_place` is replaced while such a run goes on;
-  the normals are the same.
+  the fitted kernel, fresh for each draw. `thompson.own_in_box` is replaced while such a run
+  goes on; the normals are the same.
 
 ± runs: standard error of the mean over runs at t = 60, the fields being given. ± all: the same
 over all fields and runs, as the authors count it; most of it is how the fields differ, which is
@@ -31,13 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from sottovoce.acquisition import moves
+from sottovoce.acquisition import thompson
 from sottovoce.acquisition.maximise import over_boxes
 from sottovoce.arrays import Array
 from sottovoce.federation.methods import TS, for_real_world
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp import posterior
+from sottovoce.gp.history import History, known_rows
 from sottovoce.gp.kernel import Kernel, lifted
 from sottovoce.lab.problems.landmine import FIELDS, SPACE, Landmine
 from sottovoce.simulation import Draws, simulate
@@ -73,8 +74,8 @@ VARIANTS = (
 
 
 @dataclass(frozen=True)
-class Believed:
-    """Landmine, its agents with another belief."""
+class Modelled:
+    """Landmine, its agents with another surrogate."""
 
     surrogate: Surrogate
     usual: Landmine
@@ -86,7 +87,7 @@ class Believed:
 
     @property
     def setting(self) -> Setting:
-        """The usual one, but for the belief."""
+        """The usual one, but for the surrogate."""
         return replace(self.usual.setting, surrogate=self.surrogate)
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
@@ -94,20 +95,20 @@ class Believed:
         return self.usual.draw(agents, random)
 
 
-def place_by_features(
+def by_features(
     kernel: Kernel,
-    history: moves.History,
-    draws: moves.PathDraws,
+    history: History,
+    draws: thompson.PathDraws,
     everywhere: Regions,
     scale: float,
 ) -> Array:
-    """As `moves.own_place`, by φ_j(x) = sqrt(2σ²/M) cos(s_j·x/ℓ + b_j) and ω ~ N(ν, λΣ⁻¹)."""
+    """As `thompson.own_in_box`, by φ_j(x) = sqrt(2σ²/M) cos(s_j·x/ℓ + b_j) and ω ~ N(ν, λΣ⁻¹)."""
     s = kernel.scaled(draws.frequencies[:, :FEATURES])
     prior = draws.amplitudes[:, :FEATURES, 0]
     b = 2 * np.pi * ndtr(draws.amplitudes[:, :FEATURES, 1])  # uniform, by normals of their own
     size = lifted((2 * kernel.variance / FEATURES) ** 0.5, 1)
     waves = np.cos(history.points @ s.mT + b[:, None, :])
-    rows = moves.known_rows(lifted(size, 1) * waves, history.mask)
+    rows = known_rows(lifted(size, 1) * waves, history.mask)
     weights = posterior.draw(rows, history.values, kernel.noise, prior, draws.noise, scale)
     none = np.zeros_like(history.values)
     drawn = posterior.PathwiseDraw(s, b, size * weights, history.points, none, kernel)
@@ -121,10 +122,10 @@ def curves(variant: Variant, seed: int, run: int) -> NDArray[np.float64]:
         ts = replace(ts, initial_design="region", regions=4)
     if variant.repeats:
         ts = replace(ts, repeats="allow")
-    problem = Believed(Surrogate(None, 5, variant.standardised), Landmine())
+    problem = Modelled(Surrogate(None, 5, variant.standardised), Landmine())
     study = FederatedStudy(SPACE, ts, FIELDS, ROUNDS)
-    by_features = patch.object(moves, "own_place", place_by_features)
-    with by_features if variant.features else nullcontext():
+    replaced = patch.object(thompson, "own_in_box", by_features)
+    with replaced if variant.features else nullcontext():
         return simulate(study, problem, Draws(seed, run)).simple_regret
 
 

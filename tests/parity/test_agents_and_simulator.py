@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.given import GivenProblem, pitted, slope, waves
 
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast, Message
@@ -21,7 +22,7 @@ from sottovoce.federation.server import Server, aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
-from sottovoce.problems import Problem, Setting
+from sottovoce.problems import Problem
 from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, draws_of_agent, simulate
 from sottovoce.simulation import engine as simulator
@@ -155,48 +156,6 @@ def test_they_agree_when_rounds_are_left_out_and_speaking_ends(
     )
 
 
-@dataclass(frozen=True)
-class Waves:
-    """Smooth objectives on any cube; with pits in which trials fail; or a slope to a corner."""
-
-    agents: int
-    kind: str = "smooth"
-
-    @property
-    def noise(self) -> float:
-        return 0.0 if self.kind == "slope" else 0.05
-
-    @property
-    def optimum(self) -> NDArray[np.float64]:
-        return np.full(self.agents, np.inf)
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.kind == "slope":
-            return np.asarray(1000 * points[..., :3].sum(axis=-1))
-        phase = 0.1 * np.arange(self.agents)[:, None]
-        values = np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2
-        pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
-        pit[1] = True  # agent 1 has no luck at all
-        return np.where(pit & (self.kind == "pitted"), np.nan, values)
-
-
-@dataclass(frozen=True)
-class WaveProblem:
-    """Waves on a given space with a given surrogate."""
-
-    space: Space
-    surrogate: Surrogate
-    kind: str = "smooth"
-    name: str = "waves"
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.space, self.surrogate)
-
-    def draw(self, agents: int, random: np.random.Generator) -> Waves:
-        return Waves(agents, self.kind)
-
-
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 LIST = Space([Float("x", 0.0, 1.0, steps=15), Integer("n", 1, 4)])
@@ -211,7 +170,7 @@ def test_agents_and_a_server_do_what_the_simulator_does_on_a_continuous_problem(
 ) -> None:
     regions = 2 if METHODS[name].regions > 1 else 1
     method = small(name, features=24, lengthscale=0.3, regions=regions)
-    agree(method, WaveProblem(space, FIXED), monkeypatch)
+    agree(method, GivenProblem(space, FIXED, waves), monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["ts", "fts-de", "sottovoce"])
@@ -220,7 +179,7 @@ def test_they_agree_when_each_agent_fits_a_kernel_of_its_own(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     method = small(name, features=24, lengthscale=0.3)
-    agree(method, WaveProblem(space, Surrogate(refit=2)), monkeypatch)
+    agree(method, GivenProblem(space, Surrogate(refit=2), waves), monkeypatch)
 
 
 @pytest.mark.parametrize("name", ["ts", "sottovoce"])
@@ -232,8 +191,8 @@ def test_they_agree_when_they_explore_more_widely(
     # p_t = 0, so that agents that learn search jointly with the shared function, or follow it
     method = small(name, features=24, lengthscale=0.3, solo=SoloProbability("constant", 0.0))
     wide = replace(method, exploration=Exploration("theorem", norm=9.0))
-    far = agree(wide, WaveProblem(space, surrogate), monkeypatch)
-    near = agree(method, WaveProblem(space, surrogate), monkeypatch)
+    far = agree(wide, GivenProblem(space, surrogate, waves), monkeypatch)
+    near = agree(method, GivenProblem(space, surrogate, waves), monkeypatch)
     assert not np.allclose(far.points, near.points)
 
 
@@ -249,7 +208,8 @@ def test_they_agree_when_trials_fail(
     # this raw surrogate is so far off that draws are sums of numbers a thousand times their size:
     # their rounding, which differs between one agent and a batch, moves the top by about 1e-7
     within = 1e-5 if surrogate is RAW and name == "sottovoce" else 1e-9
-    outcome = agree(method, WaveProblem(space, surrogate, "pitted"), monkeypatch, within=within)
+    problem = GivenProblem(space, surrogate, pitted(waves))
+    outcome = agree(method, problem, monkeypatch, within=within)
     failed = np.isnan(outcome.observed)
     assert np.all(failed[1])
     assert 0 < failed[2:].sum() < failed[2:].size
@@ -260,7 +220,7 @@ def test_they_agree_when_trials_fail(
 def test_they_agree_when_points_tried_before_are_replaced(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = WaveProblem(space, RAW, "slope")
+    problem = GivenProblem(space, RAW, slope, noise=0.0)
     method = small(name, features=24, lengthscale=0.3)
     again = agree(method, problem, monkeypatch, rounds=9)
     never = agree(replace(method, repeats="replace"), problem, monkeypatch, rounds=9)

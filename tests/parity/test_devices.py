@@ -6,12 +6,12 @@ is tried too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from tests.given import Floats, GivenProblem, waves
 
 from sottovoce.device import DeviceStream, device_named
 from sottovoce.errors import InvalidInput
@@ -20,8 +20,8 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.privacy.release import Mechanism
-from sottovoce.lab.problems import Problem, Setting
-from sottovoce.lab.problems.synthetic import Synthetic
+from sottovoce.problems import Problem
+from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -34,41 +34,10 @@ MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"
 FIXED, FITTED = Surrogate(Kernel(0.3, 1.0, 0.01)), Surrogate(refit=2)
 
 
-@dataclass(frozen=True)
-class Waves:
-    """Smooth objectives on any cube; or hard ones, steep and with pits in which trials fail."""
-
-    agents: int
-    noise: float = 0.05
-    hard: bool = False
-
-    @property
-    def optimum(self) -> NDArray[np.float64]:
-        return np.full(self.agents, np.inf)
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        phase = 0.1 * np.arange(self.agents)[:, None]
-        total = points.sum(axis=-1)
-        if self.hard:
-            return np.where(np.floor(7 * total) % 4 == 1, np.nan, 100 * total)
-        return np.asarray(np.sin(5 * total + phase) - (points[..., 0] - 0.4) ** 2)
-
-
-@dataclass(frozen=True)
-class WaveProblem:
-    """Waves on a given space with a given belief."""
-
-    space: Space
-    surrogate: Surrogate
-    hard: bool = False
-    name: str = "waves"
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.space, self.surrogate)
-
-    def draw(self, agents: int, random: np.random.Generator) -> Waves:
-        return Waves(agents, hard=self.hard)
+def hard(points: Floats) -> Floats:
+    """Steep, and with pits in which trials fail."""
+    total = points.sum(axis=-1)
+    return np.where(np.floor(7 * total) % 4 == 1, np.nan, 100 * total)
 
 
 def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Outcome:
@@ -106,7 +75,7 @@ def test_a_device_does_what_numpy_does_on_any_problem(
     space: Space, surrogate: Surrogate, name: str, device: str
 ) -> None:
     method = replace(METHODS[name], features=24, lengthscale=0.3)
-    agree(method, WaveProblem(space, surrogate), device, agents=9)
+    agree(method, GivenProblem(space, surrogate, waves), device, agents=9)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -118,7 +87,7 @@ def test_a_device_does_what_numpy_does_on_any_problem(
 def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced(
     space: Space, name: str, device: str
 ) -> None:
-    problem = WaveProblem(space, Surrogate(Kernel(1.0, 1.0, 0.01), standardise=False), hard=True)
+    problem = GivenProblem(space, Surrogate(Kernel(1.0, 1.0, 0.01), standardise=False), hard)
     method = replace(METHODS[name], features=24, lengthscale=0.3)
     allowed = agree(method, problem, device)
     replaced = agree(replace(method, repeats="replace"), problem, device)
@@ -130,7 +99,7 @@ def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced
 @pytest.mark.parametrize("name", ["ts", "sottovoce"])
 def test_each_agents_fitted_kernel_works_on_a_device_too(name: str, device: str) -> None:
     # eigenvectors may differ by more than rounding, so other points of the same belief are drawn
-    problem = WaveProblem(LIST, FITTED)
+    problem = GivenProblem(LIST, FITTED, waves)
     study = FederatedStudy(LIST, replace(METHODS[name], initial=4), 5, 3)
     outcome = simulate(study, problem, Draws(0, 0), device=device)
     assert np.allclose(LIST.snap(outcome.points), outcome.points)
@@ -174,7 +143,7 @@ def test_a_devices_own_draws_do_for_problems_that_live_in_numpy(
 ) -> None:
     method = replace(METHODS[name], initial=4, features=24, lengthscale=0.3)
     study, draws = FederatedStudy(space, method, 6, 3), Draws(0, 0, on_device=True)
-    outcome = simulate(study, WaveProblem(space, FIXED), draws, device=device)
+    outcome = simulate(study, GivenProblem(space, FIXED, waves), draws, device=device)
     assert np.allclose(space.snap(outcome.points), outcome.points)
     assert np.all(np.isfinite(outcome.observed))
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ import optuna
 import pytest
 from numpy.typing import NDArray
 from optuna.trial import Trial
+from tests.given import GivenProblem, waves
 
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
@@ -31,7 +32,6 @@ from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
-from sottovoce.lab.problems import Setting
 from sottovoce.simulation import Draws, simulate
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -45,39 +45,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 pytestmark = pytest.mark.filterwarnings("ignore:'click.utils:DeprecationWarning")
 
 
-def wave(u: NDArray[np.float64], site: int) -> NDArray[np.float64]:
-    """What a site's objective is at points of the cube, (..., D)."""
-    return np.asarray(np.sin(5 * u.sum(axis=-1) + 0.1 * site) - (u[..., 0] - 0.4) ** 2)
-
-
-@dataclass(frozen=True)
-class Waves:
-    """The objectives of all."""
-
-    agents: int
-    noise: float = 0.0
-
-    @property
-    def optimum(self) -> NDArray[np.float64]:
-        return np.full(self.agents, np.inf)
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.stack([wave(points[n], n) for n in range(self.agents)])
-
-
-@dataclass(frozen=True)
-class WaveProblem:
-    """The same, as the simulator takes it."""
-
-    space: Space
-    name: str = "waves"
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.space, Surrogate())
-
-    def draw(self, agents: int, random: np.random.Generator) -> Waves:
-        return Waves(agents)
+def problem_on(space: Space) -> GivenProblem:
+    """The objectives of all, as the simulator takes them."""
+    return GivenProblem(space, Surrogate(), waves, noise=0.0)
 
 
 def objective_on(space: Space) -> Callable[[Trial], float]:
@@ -92,7 +62,9 @@ def objective_on(space: Space) -> Callable[[Trial], float]:
                 params[p.name] = trial.suggest_int(p.name, int(p.low), int(p.high), log=p.log)
             else:
                 params[p.name] = trial.suggest_float(p.name, p.low, p.high, log=p.log)
-        return float(wave(space.encode(params), trial.study.user_attrs["site"]))
+        site = trial.study.user_attrs["site"]
+        everywhere = np.broadcast_to(space.encode(params), (site + 1, 1, space.dims))
+        return float(waves(everywhere)[site, 0])
 
     return objective
 
@@ -136,7 +108,7 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
     study = FederatedStudy(space, small, AGENTS, ROUNDS)
     file = StudyFile(study, 5.0, 1e-5, direction="maximize")
     heard = by_calls(file, tmp_path)
-    outcome = simulate(study, WaveProblem(space), Draws(SEED, 0))
+    outcome = simulate(study, problem_on(space), Draws(SEED, 0))
     assert heard.keys() == outcome.broadcasts.keys()
     for number, vectors in outcome.broadcasts.items():
         last = heard[number][-len(vectors) :]  # a broadcast may have earlier ones before it
@@ -213,7 +185,7 @@ def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
     )
     assert result.returncode == 0, result.stdout + result.stderr
     study = read_study(project / "study.toml").study
-    outcome = simulate(study, WaveProblem(study.space), Draws(SEED, 0))
+    outcome = simulate(study, problem_on(study.space), Draws(SEED, 0))
     entries = read_ledger(folder / "ledger.db").entries
     assert [entry.round for entry in entries] == list(outcome.broadcasts)
     for entry in entries:

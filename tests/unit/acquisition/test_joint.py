@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.unit.gp.seen import random_trials
 
 from sottovoce.acquisition import joint
 from sottovoce.acquisition.thompson import PathDraws
@@ -23,10 +25,7 @@ SPACE = Space([Float("x", 0.0, 1.0, steps=8), Integer("n", 1, 5)])
 AGENTS, T = 4, 6
 
 
-def seen(seed: int) -> tuple[Floats, Floats]:
-    """Points (B, t, 2) and values (B, t)."""
-    random = np.random.default_rng(seed)
-    return random.random((AGENTS, T, 2)), random.standard_normal((AGENTS, T))
+seen = partial(random_trials, AGENTS, T)
 
 
 # what it has heard

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.unit.federation.exchange import exchanged
 
 from sottovoce.arrays import Array
 from sottovoce.errors import ProtocolError
@@ -245,12 +246,8 @@ def test_an_agent_that_missed_a_broadcast_learns_of_it_from_the_next() -> None:
     server = Server.simulation(federation, seed=0)
     agents = [begun(Agent(federation, n, seed=n)) for n in range(6)]
     for number in (0, 2):
-        assert server.open_round() == number
-        for agent in agents:
-            server.submit(agent.message(number))
-        heard = server.close_round()
+        heard = exchanged(server, agents, number, deaf=[0] if number == 0 else [])
         for agent in agents[1:] if number == 0 else agents:
-            agent.receive(heard)
             agent.tell(agent.ask(), 1.0)
     assert heard.vectors.shape == (2, 16)
     np.testing.assert_array_equal(server.broadcast(0).vectors, heard.vectors[:1])
@@ -595,12 +592,7 @@ def test_agents_and_a_server_find_the_hill(space: str) -> None:
     first = np.mean([agent.best[1] for agent in agents])
     for t in range(8):
         if server.next_round() == t:
-            server.open_round()
-            for agent in agents:
-                server.submit(agent.message(t))
-            heard = server.close_round()
-            for agent in agents:
-                agent.receive(heard)
+            exchanged(server, agents, t)
         for agent in agents:
             params = agent.ask()
             agent.tell(params, height(SPACES[space], params))

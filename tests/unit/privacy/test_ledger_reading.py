@@ -14,15 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.unit.privacy.ledgers import STUDY, a_ledger, a_release
 
 from sottovoce.errors import LedgerError
 from sottovoce.privacy.chain import canonical, entry_digest
-from sottovoce.privacy.events import SubsampledGaussian
 from sottovoce.privacy.ledger import Ledger, read_ledger
-from sottovoce.privacy.release import Release
 
-STUDY = {"agents": 4, "rounds": 9}
-EVENT = SubsampledGaussian(1.0, 0.5, 4, "poisson", "os-entropy")
 # killed within a commit: new pages are in the file, what they replace only in its journal
 KILLED = """
 import os, signal, sqlite3, sys
@@ -33,19 +30,6 @@ db.execute("CREATE TABLE IF NOT EXISTS entries (seq, round, header, payload, dig
 db.execute("INSERT INTO entries VALUES (9, 9, '', zeroblob(100000), x'')")
 os.kill(os.getpid(), signal.SIGKILL)
 """
-
-
-def a_release(seed: int) -> Release:
-    return Release(np.random.default_rng(seed).standard_normal((2, 3)), EVENT)
-
-
-def a_ledger(folder: Path, rounds: int = 3) -> Path:
-    path = folder / "study.ledger"
-    ledger = Ledger(path, STUDY)
-    for number in range(rounds):
-        ledger.append(number, a_release(number))
-    ledger.close()
-    return path
 
 
 def state(folder: Path) -> dict[str, tuple[str, int]]:

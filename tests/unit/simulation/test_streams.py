@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from tests.given import GivenProblem
 
 from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput, UnknownAgent
@@ -16,35 +16,12 @@ from sottovoce.federation.methods import FTS_DE, SOTTOVOCE, TS
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import Setting, problem_named
+from sottovoce.problems import problem_named
 from sottovoce.simulation import Draws, draws_of_agent, simulate
 from sottovoce.simulation.streams import Dealer
 from sottovoce.space import Float, Space
 
 STUDY = FederatedStudy(Space([Float("x", 0, 1), Float("y", 0, 1)]), FTS_DE, agents=3, rounds=4)
-
-
-@dataclass(frozen=True)
-class Slope:
-    """The same bent slope for all."""
-
-    space: Space
-    name: str = "slope"
-    noise: float = 0.1
-
-    @property
-    def setting(self) -> Setting:
-        return Setting(self.space, Surrogate())
-
-    @property
-    def optimum(self) -> NDArray[np.float64]:
-        return np.ones(8)
-
-    def draw(self, agents: int, random: np.random.Generator) -> Slope:
-        return self
-
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(np.sin(3 * points[..., 0]))
 
 
 def five(random: np.random.Generator, n: int) -> tuple[Array, ...]:
@@ -92,7 +69,7 @@ def test_agents_of_later_chunks_take_the_streams_of_their_chunk(n: int) -> None:
 def test_agents_that_come_and_go_do_what_the_simulated_ones_do(steps: int | None) -> None:
     # with 2 trials noise is as long as the normals of the joint draw, with 6 as a broadcast's
     space = Space([Float("x", 0, 1, steps=steps)])
-    problem = Slope(space)
+    problem = GivenProblem(space, Surrogate(), lambda x: np.sin(3 * x[..., 0]), noise=0.1)
     solo, once = SoloProbability("constant", 0.3), ReleaseSchedule(last=0)
     method = replace(SOTTOVOCE, initial=1, features=6, solo=solo, releases=once)
     study = FederatedStudy(space, method, agents=8, rounds=7)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.unit.gp.seen import random_trials
 
 from sottovoce.federation.parts.messages import feature_sums, residual_mean
 from sottovoce.gp.features import shared_features
@@ -17,10 +19,7 @@ FEATURES = shared_features(5, M, 2, 0.4, "quasirandom")
 AGENTS, T = 4, 6
 
 
-def seen(seed: int) -> tuple[Floats, Floats]:
-    """Points (B, t, 2) and values (B, t)."""
-    random = np.random.default_rng(seed)
-    return random.random((AGENTS, T, 2)), random.standard_normal((AGENTS, T))
+seen = partial(random_trials, AGENTS, T)
 
 
 def test_an_agent_says_its_features_times_its_standardised_values() -> None:
