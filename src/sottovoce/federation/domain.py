@@ -282,11 +282,8 @@ class PointList(Domain):
 
     def _own_draws(self, t: int) -> tuple[Array, Array]:
         """Noise (n, t) and prior (n, r) of a draw; where ranks differ, as many as points."""
-        rank = (
-            len(self._study.space.points())
-            if self._tables.exact is None
-            else self._tables.exact.shape[1]
-        )
+        exact = self._tables.exact
+        rank = len(self._tables.points) if exact is None else exact.shape[1]
         noise = self._normals(draws.OWN, t, self._batch.trials.count)
         return noise, self._normals(draws.OWN_PRIOR, t, rank)
 
