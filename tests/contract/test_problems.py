@@ -66,7 +66,7 @@ def test_a_problem_is_called_what_it_is_asked_for_by(name: str) -> None:
     assert problem_named(problem.name) == problem
 
 
-def test_a_problem_has_a_space_and_a_belief(problem: Problem) -> None:
+def test_a_problem_has_a_space_and_a_surrogate(problem: Problem) -> None:
     setting = problem.setting
     assert isinstance(setting.space, Space)
     assert isinstance(setting.surrogate, Surrogate)

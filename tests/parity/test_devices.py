@@ -98,7 +98,7 @@ def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", ["ts", "sottovoce"])
 def test_each_agents_fitted_kernel_works_on_a_device_too(name: str, device: str) -> None:
-    # eigenvectors may differ by more than rounding, so other points of the same belief are drawn
+    # eigenvectors may differ by more than rounding, so other points of the same posterior are drawn
     problem = GivenProblem(LIST, FITTED, waves)
     study = FederatedStudy(LIST, replace(METHODS[name], initial=4), 5, 3)
     outcome = simulate(study, problem, Draws(0, 0), device=device)

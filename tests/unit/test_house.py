@@ -142,3 +142,14 @@ def test_no_word_of_an_assertion_stands_for_validation() -> None:
 
 def test_every_mutant_of_the_privacy_code_still_finds_its_line() -> None:
     assert runpy.run_path(str(ROOT / "tests" / "mutants.py"))["strays"]() == []
+
+
+def test_the_tests_that_mutants_are_shown_to_exist() -> None:
+    shown = runpy.run_path(str(ROOT / "tests" / "mutants.py"))["TESTS"]
+    assert all((ROOT / path).is_file() for paths in shown.values() for path in paths)
+
+
+def test_folders_of_unit_tests_are_those_of_the_package() -> None:
+    for folder in (ROOT / "tests" / "unit").rglob("*/"):
+        if folder.name != "__pycache__":
+            assert (PACKAGE / folder.relative_to(ROOT / "tests" / "unit")).is_dir(), folder

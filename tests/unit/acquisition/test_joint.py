@@ -178,7 +178,7 @@ def test_a_trusted_shared_function_decides_and_a_distrusted_one_does_not() -> No
     common = np.zeros(len(points))
     common[17] = 5.0
     table = exact_features(Kernel(0.3), points)
-    # three values that rise with the common function, at points 17 is not near to
+    # three values that rise with the shared function, at points 17 is not near to
     index = np.asarray([[0, 17, 30]])
     history = History(None, np.asarray([[-0.7, 1.4, -0.7]]), None, index)
     still = (np.zeros((1, table.shape[1])), np.zeros((1, 3)), np.zeros((1, 2)))

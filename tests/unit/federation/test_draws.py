@@ -59,11 +59,15 @@ def test_asked_again_it_deals_the_same(order: tuple[str, ...]) -> None:
 
 
 def test_another_name_number_agent_run_or_seed_gives_other_numbers() -> None:
-    seen = [
-        numbers(draws_of_agent(Draws(seed, run), AGENTS, agent), name, number)
+    sources = [
+        draws_of_agent(Draws(seed, run), AGENTS, agent)
         for seed in (7, 8)
         for run in (0, 1)
         for agent in (0, 3)
+    ]
+    seen = [
+        numbers(source, name, number)
+        for source in sources
         for name in NAMES
         for number in (0, 1, 2)
     ]

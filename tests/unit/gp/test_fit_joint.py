@@ -43,7 +43,7 @@ def plain_likelihood(
     return float(-0.5 * (y @ np.linalg.solve(K, y) + logdet + len(y) * np.log(2 * np.pi)))
 
 
-def test_the_likelihood_beside_a_common_function_is_the_plain_formula() -> None:
+def test_the_likelihood_jointly_with_a_shared_function_is_the_plain_formula() -> None:
     points, y, mask, common = data(0, 3, 8, related=False)
     mask[1, [2, 6]] = False
     y[1, mask[1]] /= np.sqrt(np.mean(y[1, mask[1]] ** 2))  # so that m is 1 there too
@@ -56,7 +56,7 @@ def test_the_likelihood_beside_a_common_function_is_the_plain_formula() -> None:
         assert value[b] == pytest.approx(plain, rel=1e-10)
 
 
-def test_the_gradient_beside_a_common_function_is_the_slope() -> None:
+def test_the_gradient_jointly_with_a_shared_function_is_the_slope() -> None:
     points, y, mask, common = data(2, 3, 9, related=True)
     mask[2, 5:] = False
     seen, shared = np.where(mask, y, 0.0), np.where(mask, common, 0.0)
@@ -72,7 +72,7 @@ def test_the_gradient_beside_a_common_function_is_the_slope() -> None:
 
 
 @pytest.mark.parametrize("t", [10, 20])
-def test_a_common_function_that_is_the_truth_is_trusted_and_leaves_little_of_its_own(
+def test_a_shared_function_that_is_the_truth_is_trusted_and_leaves_little_of_its_own(
     t: int,
 ) -> None:
     kernel = fit_joint(*data(4, 12, t, related=True))
@@ -82,14 +82,14 @@ def test_a_common_function_that_is_the_truth_is_trusted_and_leaves_little_of_its
 
 
 @pytest.mark.parametrize("t", [10, 20])
-def test_a_common_function_that_tells_nothing_is_hardly_trusted(t: int) -> None:
+def test_a_shared_function_that_tells_nothing_is_hardly_trusted(t: int) -> None:
     kernel = fit_joint(*data(5, 12, t, related=False))
     assert np.median(kernel.trust) < 0.01
     assert np.mean(np.asarray(kernel.trust) < 0.01) >= 0.75
     assert np.median(kernel.variance) > 0.5
 
 
-def test_a_common_function_may_count_backwards() -> None:
+def test_a_shared_function_may_count_backwards() -> None:
     points, y, mask, common = data(6, 4, 15, related=True)
     for with_sign in (fit_joint(points, y, mask, -common), fit_joint(points, -y, mask, common)):
         np.testing.assert_allclose(
@@ -149,7 +149,7 @@ def test_a_start_without_trust_will_do() -> None:
     assert np.all(np.asarray(kernel.trust) > 0.5)
 
 
-def test_a_fit_with_a_common_function_is_no_less_likely_than_one_that_leaves_it_out() -> None:
+def test_a_fit_with_a_shared_function_is_no_less_likely_than_one_that_leaves_it_out() -> None:
     some = data(12, 5, 12, related=True)
     kernel = fit_joint(*some)
     without = replace(kernel, trust=1e-4 * np.ones(5))

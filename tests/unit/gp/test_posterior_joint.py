@@ -58,9 +58,9 @@ def drawn(scale: float, count: int = DRAWS, still: bool = False, step: int | Non
     leaning = normals(count, 2)
     if step is not None:
         leaning[:, step] = 1.0
-    beside = SharedTerm(np.broadcast_to(seen, (count, 6)), leaning)
+    term = SharedTerm(np.broadcast_to(seen, (count, 6)), leaning)
     kernel = Kernel(*(np.full(count, part) for part in KERNEL.parts))
-    own, factor = pathwise_joint(kernel, points, y, mask, beside, path, scale)
+    own, factor = pathwise_joint(kernel, points, y, mask, term, path, scale)
     x = np.broadcast_to(NEW, (count, *NEW.shape))
     return np.asarray(own.values_and_gradients(x)[0] + factor[:, None] * common(NEW))
 
@@ -71,7 +71,7 @@ def contrasts(values: Floats) -> Floats:
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.4])
-def test_draws_beside_a_common_function_have_the_exact_posteriors_mean_and_covariance(
+def test_draws_jointly_with_a_shared_function_have_the_exact_posteriors_mean_and_covariance(
     scale: float,
 ) -> None:
     mean, cov = exact(scale)
@@ -107,19 +107,19 @@ def test_without_trust_the_factor_is_zero() -> None:
     waves = random.standard_normal((2, 3, 8, 2))
     path = (waves[0], waves[1], random.standard_normal((3, 6)))
     points, y, mask = (np.broadcast_to(a, (3, *a.shape)) for a in (SEEN, Y, MASK))
-    beside = SharedTerm(np.ones((3, 6)), random.standard_normal((3, 2)))
-    _, factor = pathwise_joint(Kernel(0.35, 0.8, 0.05), points, y, mask, beside, path)
+    term = SharedTerm(np.ones((3, 6)), random.standard_normal((3, 2)))
+    _, factor = pathwise_joint(Kernel(0.35, 0.8, 0.05), points, y, mask, term, path)
     np.testing.assert_array_equal(factor, np.zeros(3))
 
 
-def test_a_common_function_that_explains_all_has_the_factor_it_should() -> None:
+def test_a_shared_function_that_explains_all_has_the_factor_it_should() -> None:
     t = 12
     points = np.random.default_rng(3).random((1, t, 2))
     y = 2.0 * common(points) - 1.0
     path = (np.zeros((1, 8, 2)), np.zeros((1, 8, 2)), np.zeros((1, t)))
     kernel = Kernel(np.array([0.3]), np.array([1e-6]), np.array([1e-6]), np.array([50.0]))
-    beside = SharedTerm(common(points), np.zeros((1, 2)))
-    own, factor = pathwise_joint(kernel, points, y, np.ones((1, t), bool), beside, path)
+    term = SharedTerm(common(points), np.zeros((1, 2)))
+    own, factor = pathwise_joint(kernel, points, y, np.ones((1, t), bool), term, path)
     assert factor[0] == pytest.approx(2.0, abs=1e-3)
     assert np.abs(own.values(points)).max() < 1e-3
 
@@ -137,7 +137,7 @@ def joined() -> JointDraw:
     return JointDraw(own, shared, np.asarray([0.0, 1.5, -2.0]))
 
 
-def test_a_joined_function_is_the_own_part_plus_a_multiple_of_the_common_one() -> None:
+def test_a_joint_draw_is_the_own_part_plus_a_multiple_of_the_shared_one() -> None:
     both = joined()
     x = np.random.default_rng(5).random((3, 7, 2))
     wanted = both.own.values(x) + both.factor[:, None] * both.shared.values(x)
@@ -147,7 +147,7 @@ def test_a_joined_function_is_the_own_part_plus_a_multiple_of_the_common_one() -
     assert not np.allclose(both.values(x)[1], both.own.values(x)[1], atol=0.1)
 
 
-def test_the_gradient_of_a_joined_function_is_its_slope() -> None:
+def test_the_gradient_of_a_joint_draw_is_its_slope() -> None:
     both = joined()
     x = np.random.default_rng(6).random((3, 7, 2))
     _, gradient = both.values_and_gradients(x)
@@ -157,7 +157,7 @@ def test_the_gradient_of_a_joined_function_is_its_slope() -> None:
         np.testing.assert_allclose(gradient[..., d], slope, atol=1e-6)
 
 
-def test_the_top_of_a_joined_function_is_found() -> None:
+def test_the_top_of_a_joint_draw_is_found() -> None:
     both = joined()
     x, value = over_boxes(both, np.random.default_rng(7).random((3, 800, 2)), Regions((1, 1)))
     axis = np.linspace(0, 1, 81)

@@ -66,7 +66,7 @@ def test_without_noise_it_is_the_regression_on_all_values_together() -> None:
     np.testing.assert_allclose(covariance_of(found), np.linalg.inv(precision), atol=1e-9)
 
 
-def test_many_agents_without_noise_recover_the_common_function() -> None:
+def test_many_agents_without_noise_recover_the_shared_function() -> None:
     design = pool(4000)
     random = np.random.default_rng(2)
     omega = np.sqrt(PRIOR) * random.standard_normal(M)
@@ -160,7 +160,7 @@ def test_releases_of_another_shape_are_refused(b: Any) -> None:
         pool(3).posterior(b, 0.1)
 
 
-# news
+# residuals
 
 
 def telling(design: PooledModel) -> Floats:
@@ -170,7 +170,7 @@ def telling(design: PooledModel) -> Floats:
     return np.asarray(np.mean(rows.transpose(0, 2, 1) @ np.linalg.solve(seen, rows), axis=0))
 
 
-def test_before_any_release_the_common_function_is_that_of_the_prior() -> None:
+def test_before_any_release_the_shared_function_is_that_of_the_prior() -> None:
     found = pool(5).posterior(np.zeros((0, M)), 0.1)
     np.testing.assert_array_equal(found.mean, np.zeros(M))
     np.testing.assert_allclose(covariance_of(found), PRIOR * np.eye(M), atol=1e-12)
@@ -197,7 +197,7 @@ def test_each_later_release_moves_the_mean_by_its_gain_and_leaves_less_variance(
         before = after
 
 
-def test_residuals_bring_what_is_known_nearer_to_the_common_function() -> None:
+def test_residuals_bring_what_is_known_nearer_to_the_shared_function() -> None:
     design, random = pool(4000, initial=8), np.random.default_rng(9)
     omega = np.sqrt(PRIOR) * random.standard_normal(M)
     rows = FEATURES(design.points)
