@@ -38,9 +38,9 @@ from scipy.stats import beta
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
 from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.lab.problems.synthetic import SPACE
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta
 from sottovoce.privacy.release import noise_scale, sample, sensitivity
-from sottovoce.lab.problems.synthetic import SPACE
 
 # `sottovoce.privacy.release` as an attribute is the function of that name
 RELEASE = import_module("sottovoce.privacy.release")

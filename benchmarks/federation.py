@@ -25,8 +25,8 @@ import numpy as np
 
 from sottovoce import DP_FTS_DE, Budget, FederatedStudy, Float, Mechanism, Server, Space
 from sottovoce.federation.messages import Message
-from sottovoce.flower.deploy import commands
 from sottovoce.flower.coordinator.journal import NAME, read_journal
+from sottovoce.flower.deploy import commands
 from sottovoce.flower.deploy.project import make_project
 
 SIZES = (10, 1_000, 100_000)

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.problems import problem_named
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Problem

@@ -23,9 +23,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from sottovoce.errors import SottovoceError
-from sottovoce.flower.deploy import commands
-from sottovoce.flower.deploy import superlink
 from sottovoce.flower.coordinator.journal import NAME, read_journal
+from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.keys import PRIVATE, PUBLIC, make_keys
 from sottovoce.flower.deploy.processes import Processes
 from sottovoce.flower.deploy.project import copy_project, make_project

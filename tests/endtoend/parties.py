@@ -16,18 +16,18 @@ import numpy as np
 import optuna
 from optuna.trial import Trial
 
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
+from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.coordinator.journal import read_journal
 from sottovoce.flower.site.site import Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
-from sottovoce.federation.server import Server, planned_event
 from sottovoce.space import Float, Space
-from sottovoce.federation.study import FederatedStudy
 
 AGENTS, DELTA = 3, 1e-5
 EVERYBODY = tuple(range(AGENTS))
@@ -74,7 +74,11 @@ class Parties:
         records = coordinator.call(900 + n).to_records()
         call = Call.from_records(records)
         if call.broadcast is not None:
-            count = 1 if self.file.study.method.shared_model == "pooled" else len(call.broadcast.vectors)
+            count = (
+                1
+                if self.file.study.method.shared_model == "pooled"
+                else len(call.broadcast.vectors)
+            )
             last = np.ascontiguousarray(call.broadcast.vectors[-count:])
             self.reached[call.broadcast.round].add(last.tobytes())
         reply = self.sites[n].answer(call)

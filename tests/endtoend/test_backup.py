@@ -9,8 +9,8 @@ import pytest
 from tests.endtoend.parties import AGENTS, DELTA, EVERYBODY, FILES, LEDGER, Parties
 
 from sottovoce.errors import LedgerError
-from sottovoce.privacy.accountant import epsilon
 from sottovoce.federation.server import planned_event
+from sottovoce.privacy.accountant import epsilon
 
 
 @pytest.fixture(params=FILES)

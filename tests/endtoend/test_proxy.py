@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sottovoce.flower.deploy import commands
-from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import CA, make_keys
 from sottovoce.flower.deploy.processes import Processes

@@ -18,11 +18,11 @@ import optuna
 import pytest
 from numpy.typing import NDArray
 
+from sottovoce.federation.messages import Message
 from sottovoce.flower.deploy.commands import environment
 from sottovoce.flower.deploy.keys import CA
 from sottovoce.flower.deploy.project import copy_project, make_project
 from sottovoce.flower.deploy.rehearsal import free_port
-from sottovoce.federation.messages import Message
 from sottovoce.privacy.ledger import read_ledger
 
 OWN = ("coordinator", "site", ".flwr", "keys")

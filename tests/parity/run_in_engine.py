@@ -14,7 +14,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.simulation import run_simulation
 
-from sottovoce.flower.coordinator.coordinator import app as serverapp
+from sottovoce.flower.coordinator import app as serverapp
 
 
 def configured(context: Context, config: dict[str, Any]) -> Context:
@@ -28,7 +28,7 @@ def main() -> None:
 
     @client.train()
     def step(message: Message, context: Context) -> Message:
-        from sottovoce.flower.site.site import app as clientapp
+        from sottovoce.flower.site import app as clientapp
 
         return clientapp.app(message, configured(context, config))
 

@@ -22,8 +22,8 @@ from sottovoce.federation.server import Server, aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
-from sottovoce.problems import Problem
-from sottovoce.problems.synthetic import Synthetic
+from sottovoce.lab.problems import Problem
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, draws_of_agent, simulate
 from sottovoce.simulation import engine as simulator
 from sottovoce.space import Category, Float, Integer, Space

@@ -19,9 +19,9 @@ from sottovoce.federation.methods import METHODS, Method
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
+from sottovoce.lab.problems import Problem
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import Problem
-from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 

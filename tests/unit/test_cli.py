@@ -416,7 +416,7 @@ def test_the_demonstration_as_text_is_a_table_with_its_guarantee(
 ) -> None:
     def few_agents(runs: int, seed: int) -> list[Curve]:
         whole = demo_curves(runs, seed)
-        return [replace(c, config=replace(c.config, agents=4, features=8)) for c in whole]
+        return [replace(c, config=c.config.changed(agents=4, features=8)) for c in whole]
 
     monkeypatch.setattr("sottovoce.lab.experiments.demo.demo_curves", few_agents)
     answer = sottovoce("demo", "--runs", "2", "--seed", "3", "--out", "mine.svg")

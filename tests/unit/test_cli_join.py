@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from sottovoce import cli
-from sottovoce.flower.site.site import leaving
 from sottovoce.flower.deploy.project import make_project
+from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
 Joined = Callable[[str], tuple[int, str]]

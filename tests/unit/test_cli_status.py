@@ -38,7 +38,7 @@ SITES = {90 + agent: agent for agent in range(AGENTS)}  # node -> agent
 
 
 def begun(folder: Path) -> Coordinator:
-    file = StudyFile(STUDY, BUDGET.epsilon, BUDGET.delta, maximise=False)
+    file = StudyFile(STUDY, BUDGET.epsilon, BUDGET.delta, direction="minimize")
     server = Server(STUDY, folder / "ledger.db", BUDGET)
     return Coordinator(file, server, SITES, folder / "journal.jsonl")
 

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
+from sottovoce.federation.planning import sized
+from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.lab.experiments import (
     RunConfig,
     config_from,
@@ -15,13 +18,10 @@ from sottovoce.lab.experiments import (
     planned_events,
     with_objective,
 )
-from sottovoce.lab.experiments.planning import planned
-from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
-from sottovoce.federation.schedule import ReleaseSchedule
+from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
-from sottovoce.lab.problems import problem_named
 
 
 def test_the_defaults_are_the_papers_synthetic_experiment() -> None:
@@ -37,7 +37,7 @@ def test_a_delta_that_is_given_is_used() -> None:
 
 
 def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
-    config = RunConfig(
+    config = RunConfig().changed(
         regions=3,
         features=20,
         clip=5.0,
@@ -49,7 +49,7 @@ def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
     wanted = Mechanism(5.0, 0.5, 2.0, "fixed", "tight")
     method = config.resolved_method()
     assert method == replace(DP_FTS_DE, regions=3, features=20, mechanism=wanted)
-    one = RunConfig(noise=2.0).resolved_method().mechanism
+    one = RunConfig().changed(noise=2.0).resolved_method().mechanism
     assert one == Mechanism(clip=11.0, noise=2.0)
 
 
@@ -57,7 +57,7 @@ def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
 def test_every_method_can_be_configured_by_name(name: str) -> None:
     method, setting = METHODS[name], problem_named("synthetic").setting
     if method.shared_model == "pooled":
-        method = planned(method, setting.space.dims, setting.surrogate.kernel)
+        method = sized(method, setting.space.dims, setting.surrogate.kernel)
     assert RunConfig(method=name).resolved_method() == method
 
 
@@ -65,8 +65,8 @@ def test_a_method_that_learns_is_planned_for_the_problem_and_what_is_given_stays
     known = RunConfig(method="sottovoce").resolved_method()
     assert known.lengthscale == 0.03  # the problem's own, which its agents know
     real = RunConfig(method="sottovoce", problem="landmine").resolved_method()
-    assert real == planned(for_real_world(SOTTOVOCE), 2)
-    given = RunConfig(method="sottovoce", features=20, lengthscale=0.7).resolved_method()
+    assert real == sized(for_real_world(SOTTOVOCE), 2)
+    given = RunConfig().changed(method="sottovoce", features=20, lengthscale=0.7).resolved_method()
     assert (given.features, given.lengthscale) == (20, 0.7)
     assert RunConfig(method="dp-fts").resolved_method() == DP_FTS  # nothing is planned for others
 
@@ -78,7 +78,9 @@ def test_a_method_that_learns_is_planned_for_the_problem_and_what_is_given_stays
 def test_an_epsilon_sets_the_least_noise_that_keeps_within_it(
     method: str, epsilon: float, delta: float | None
 ) -> None:
-    everybody = RunConfig(method=method, agents=60, rounds=5, participation=1.0, delta=delta)
+    everybody = RunConfig().changed(
+        method=method, agents=60, rounds=5, participation=1.0, delta=delta
+    )
     config = replace(everybody, epsilon=epsilon)
     study = config.study()
     spent = spent_by(planned_events(study), config.resolved_delta(), "pld")
@@ -94,7 +96,7 @@ def test_an_epsilon_sets_the_least_noise_that_keeps_within_it(
 
 
 def test_an_epsilon_with_samples_of_a_fixed_size_is_kept_by_rdp() -> None:
-    config = RunConfig(agents=40, rounds=3, epsilon=3.0, sampling="fixed")
+    config = RunConfig().changed(agents=40, rounds=3, epsilon=3.0, sampling="fixed")
     spent = spent_by(planned_events(config.study()), config.resolved_delta(), "rdp")
     assert 0.99 * 3.0 < spent <= 3.0
 
@@ -144,9 +146,11 @@ def test_wrong_values_of_what_goes_beyond_the_paper_are_refused(
 
 
 def test_what_agents_say_and_hear_reaches_the_method() -> None:
-    changed = RunConfig(
-        message="posterior-mean", initial_design="public", basis="quasirandom", last=4
-    ).resolved_method()
+    changed = (
+        RunConfig()
+        .changed(message="posterior-mean", initial_design="public", basis="quasirandom", last=4)
+        .resolved_method()
+    )
     wanted = replace(
         DP_FTS_DE,
         message="posterior-mean",
@@ -155,7 +159,7 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
         releases=ReleaseSchedule(last=4),
     )
     assert changed == wanted
-    learns = RunConfig(
+    learns = RunConfig().changed(
         method="fts-server",
         message="residual",
         shared_model="pooled",
@@ -164,7 +168,7 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
         last=0,
     )
     assert learns.resolved_method().shared_model == "pooled"
-    follows = RunConfig(
+    follows = RunConfig().changed(
         method="sottovoce",
         message="posterior-draw",
         shared_model="broadcast",
@@ -174,13 +178,15 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
     method = follows.resolved_method()
     assert (method.message, method.shared_model) == ("posterior-draw", "broadcast")
     assert (method.acquisition, method.initial_design) == ("thompson", "uniform")
-    assert not RunConfig(method="sottovoce", trust_gate=False).resolved_method().trust_gate
+    assert (
+        not RunConfig().changed(method="sottovoce", trust_gate=False).resolved_method().trust_gate
+    )
 
 
 def test_few_rounds_that_speak_need_less_noise_for_the_same_epsilon() -> None:
     noises = []
     for last in (0, 4):
-        config = RunConfig(agents=60, rounds=5, epsilon=2.0, participation=1.0, last=last)
+        config = RunConfig().changed(agents=60, rounds=5, epsilon=2.0, participation=1.0, last=last)
         method = config.resolved_method()
         assert method.mechanism is not None
         noises.append(method.mechanism.noise)
@@ -266,7 +272,7 @@ def test_a_name_that_is_no_word_is_refused(key: str, value: Any) -> None:
 
 
 def test_a_config_comes_back_from_its_own_data() -> None:
-    config = RunConfig(agents=7, rounds=3, regions=3, noise=0.5, delta=1e-4)
+    config = RunConfig().changed(agents=7, rounds=3, regions=3, noise=0.5, delta=1e-4)
     said = {key: value for key, value in config.to_dict().items() if value is not None}
     assert config_from(said, "there") == config
 
@@ -274,7 +280,7 @@ def test_a_config_comes_back_from_its_own_data() -> None:
 def test_a_toml_file_gives_the_config_it_says(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text('method = "dp-fts"\nagents = 12\nrounds = 3\nclip = 8\nparticipation = 0.5\n')
-    assert config_from_toml(path) == RunConfig(
+    assert config_from_toml(path) == RunConfig().changed(
         method="dp-fts", agents=12, rounds=3, clip=8, participation=0.5
     )
 
@@ -315,7 +321,7 @@ def test_a_toml_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
 
 
 def test_what_a_study_will_release_is_known_beforehand() -> None:
-    private = RunConfig(agents=20, rounds=7, participation=0.5, noise=2.0).study()
+    private = RunConfig().changed(agents=20, rounds=7, participation=0.5, noise=2.0).study()
     assert planned_events(private) == [SubsampledGaussian(2.0, 0.5, 20)] * 7
     assert planned_events(RunConfig(method="control", rounds=2).study()) == [DataFree()] * 2
     assert planned_events(RunConfig(method="fts", rounds=2).study()) == [NonPrivate()] * 2
@@ -328,7 +334,7 @@ def test_a_real_problem_brings_its_agents_the_papers_settings_and_rounds() -> No
     assert (study.agents, study.rounds) == (29, 60)
     assert study.method == for_real_world(DP_FTS_DE)
     assert config.resolved_delta() == pytest.approx(29**-1.1)
-    changed = RunConfig(problem="landmine", regions=2, noise=3.0, agents=10, rounds=5)
+    changed = RunConfig().changed(problem="landmine", regions=2, noise=3.0, agents=10, rounds=5)
     assert (changed.study().agents, changed.study().rounds) == (10, 5)
     assert changed.resolved_method().mechanism == Mechanism(22.0, 0.35, 3.0)
 

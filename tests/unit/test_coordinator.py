@@ -40,7 +40,7 @@ METHOD = replace(
 )
 STUDY = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHOD, AGENTS, ROUNDS)
 PLENTY = Budget(1000.0, 1e-5, "moments")
-FILE = StudyFile(STUDY, PLENTY.epsilon, PLENTY.delta, maximise=False, trial_limit=7.0)
+FILE = StudyFile(STUDY, PLENTY.epsilon, PLENTY.delta, direction="minimize", trial_limit=7.0)
 SITES = {900 + agent: agent for agent in range(AGENTS)}  # node -> agent
 STRANGER = 77
 

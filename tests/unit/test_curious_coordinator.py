@@ -9,8 +9,8 @@ import pytest
 
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import SOTTOVOCE
-from sottovoce.space import Category, Float, Integer, Space
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.space import Category, Float, Integer, Space
 
 SPACE = Space([Float("rate", 1e-5, 1e-1, log=True), Integer("depth", 2, 12), Float("share", 0, 1)])
 MIXED = Space([Float("rate", 1e-5, 1e-1, log=True), Category("kind", ("a", "b", "c"))])

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.federation.methods import method_named
 from sottovoce.lab.experiments.figure import (
     chosen_figures,
     figure_from,
     figure_from_toml,
     known_figures,
 )
-from sottovoce.federation.methods import method_named
 
 SMALL: dict[str, Any] = {
     "title": "Mine",
@@ -30,8 +30,8 @@ SMALL: dict[str, Any] = {
 def test_common_parameters_reach_the_curves_to_which_they_mean_something() -> None:
     figure = figure_from(SMALL, "mine")
     alone, together = figure.curves
-    assert (alone.config.clip, alone.config.regions, alone.config.agents) == (None, None, 4)
-    assert (together.config.clip, together.config.noise, together.config.regions) == (5.0, 2.0, 2)
+    assert (alone.config.changes, alone.config.agents) == ({}, 4)
+    assert together.config.changes == {"clip": 5.0, "noise": 2.0, "regions": 2}
     assert together.given == ("noise",)
     assert figure.group == "own"
 

@@ -104,7 +104,8 @@ class Refuse:
         if name.split(".")[0] in {*"opendp matplotlib torch flwr optuna sklearn ray".split()}:
             raise ImportError(name)
 sys.meta_path.insert(0, Refuse())
-import sottovoce, sottovoce.cli, sottovoce.lab.experiments, sottovoce.lab.report, sottovoce.simulation
+import sottovoce, sottovoce.cli, sottovoce.simulation
+import sottovoce.lab.experiments, sottovoce.lab.report
 print(sottovoce.__version__)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.lab.experiments.planning import (
-    LITTLE,
-    MOST_FEATURES,
-    forecast,
-    planned,
-    rehearse,
-    within,
-)
 from sottovoce.federation.methods import (
     DP_FTS,
     DP_FTS_DE,
@@ -25,8 +17,10 @@ from sottovoce.federation.methods import (
     TS,
     Method,
 )
+from sottovoce.federation.planning import MOST_FEATURES, sized, within
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.gp.kernel import Kernel
+from sottovoce.lab.experiments.planning import LITTLE, forecast, rehearse
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
@@ -52,7 +46,7 @@ def spent_by(method: Method, agents: int, rounds: int, delta: float) -> float:
 
 
 def test_more_dimensions_have_more_features_in_pairs_and_a_longer_scale() -> None:
-    methods = [planned(SOTTOVOCE, dims) for dims in range(1, 13)]
+    methods = [sized(SOTTOVOCE, dims) for dims in range(1, 13)]
     features = [method.features for method in methods]
     assert all(count % 2 == 0 for count in features)
     assert all(one < two for one, two in pairwise(features))
@@ -60,29 +54,29 @@ def test_more_dimensions_have_more_features_in_pairs_and_a_longer_scale() -> Non
     assert (features[0], methods[0].lengthscale) == (16, 0.25)
 
 
-def test_only_the_features_are_planned() -> None:
-    method = planned(SOTTOVOCE_CONTROL, 3)
+def test_only_the_features_are_sized() -> None:
+    method = sized(SOTTOVOCE_CONTROL, 3)
     same: dict[str, Any] = {"features": SOTTOVOCE.features, "lengthscale": 0.4}
     assert replace(method, **same) == SOTTOVOCE_CONTROL
 
 
 def test_a_kernel_that_is_known_gives_its_length_scale() -> None:
-    method = planned(SOTTOVOCE, 1, Kernel(0.03, 1.0, 0.01))
+    method = sized(SOTTOVOCE, 1, Kernel(0.03, 1.0, 0.01))
     assert method.lengthscale == 0.03
     assert method.features == 2 * math.ceil(1 / 0.03)  # two for each hill that fits in
-    assert planned(SOTTOVOCE, 2, Kernel(0.9, 1.0, 0.01)).features == 32
+    assert sized(SOTTOVOCE, 2, Kernel(0.9, 1.0, 0.01)).features == 32
 
 
 @pytest.mark.parametrize(("lengthscale", "dims"), [(0.05, 3), (0.03, 500), (1e-300, 2), (0.3, 40)])
 def test_there_are_never_more_features_than_the_most(lengthscale: float, dims: int) -> None:
-    assert planned(SOTTOVOCE, dims, Kernel(lengthscale, 1.0, 0.01)).features == MOST_FEATURES
-    assert planned(SOTTOVOCE, 1000).features == MOST_FEATURES
+    assert sized(SOTTOVOCE, dims, Kernel(lengthscale, 1.0, 0.01)).features == MOST_FEATURES
+    assert sized(SOTTOVOCE, 1000).features == MOST_FEATURES
 
 
 @pytest.mark.parametrize("dims", [0, -2])
-def test_without_dimensions_nothing_can_be_planned(dims: int) -> None:
+def test_without_dimensions_nothing_can_be_sized(dims: int) -> None:
     with pytest.raises(InvalidInput, match=f"dims must be at least 1, got dims={dims}"):
-        planned(SOTTOVOCE, dims)
+        sized(SOTTOVOCE, dims)
 
 
 # z
@@ -159,14 +153,14 @@ def test_wrong_promises_are_refused(sampling: Any, changes: dict[str, Any], said
 
 
 def test_a_rehearsal_compares_the_method_with_solo_search() -> None:
-    found = rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2)
+    found = rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2)
     assert found.runs == 2
     assert found.alone > 0
     assert found.together > 0
     assert found.gain == pytest.approx(1 - found.together / found.alone)
     assert 0 <= found.error < math.inf
-    assert rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2) == found
-    assert rehearse(planned(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
+    assert rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2) == found
+    assert rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
 
 
 def test_solo_search_gains_nothing_over_itself() -> None:
@@ -201,7 +195,7 @@ def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
     assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (100, 2, 10, 4)
     assert found["delta"] == pytest.approx(paper_delta(100))
     assert found["adjacency"] == "zero-out"
-    method = within(planned(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])
+    method = within(sized(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])
     assert found["noise"] == mechanism_of(method).noise
     assert (found["features"], found["lengthscale"]) == (method.features, method.lengthscale)
     assert found["epsilon"] == spent_by(method, 100, 10, found["delta"]) <= 1.0

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError
-from sottovoce.flower.deploy import commands
-from sottovoce.flower.deploy import superlink
+from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import CA, make_keys
 from sottovoce.flower.deploy.processes import MARK, Processes, run_until_ended

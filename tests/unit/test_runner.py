@@ -14,14 +14,21 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, TrialError
-from sottovoce.lab.experiments import RunConfig, RunResult, run_all, run_and_save, run_one, summarise
+from sottovoce.lab.experiments import (
+    RunConfig,
+    RunResult,
+    run_all,
+    run_and_save,
+    run_one,
+    summarise,
+)
 from sottovoce.lab.experiments.demo import demo_curves, run_curve
 from sottovoce.lab.experiments.results import Summary
 from sottovoce.lab.experiments.store import Store
 from sottovoce.lab.experiments.tasks import run_study
 from sottovoce.lab.problems.synthetic import Synthetic
 
-CONFIG = RunConfig(method="control", agents=4, rounds=3, runs=2, features=8)
+CONFIG = RunConfig().changed(method="control", agents=4, rounds=3, runs=2, features=8)
 
 
 def names(folder: Path) -> list[str]:
@@ -278,7 +285,7 @@ KEYS = {
 
 
 def test_a_summary_has_what_a_reader_looks_for() -> None:
-    config = RunConfig(agents=4, rounds=2, runs=2, features=8, delta=1e-5)
+    config = RunConfig().changed(agents=4, rounds=2, runs=2, features=8, delta=1e-5)
     summary = summarise(config, run_all(config))
     assert set(summary.to_dict()) >= KEYS
     assert (summary.problem, summary.method) == ("synthetic", "dp-fts-de")
@@ -325,7 +332,7 @@ def test_epsilon_is_zero_for_silence_and_null_for_no_protection(
 
 
 def test_fixed_size_samples_are_accounted_for_by_rdp() -> None:
-    config = RunConfig(agents=4, rounds=1, runs=1, sampling="fixed", participation=0.5)
+    config = RunConfig().changed(agents=4, rounds=1, runs=1, sampling="fixed", participation=0.5)
     summary = summarise(config, run_all(config))
     assert summary.accountant == "rdp"
     assert set(summary.epsilon_by_accountant) == {"rdp"}
@@ -334,13 +341,13 @@ def test_fixed_size_samples_are_accounted_for_by_rdp() -> None:
 
 
 def test_a_mechanism_without_noise_can_be_run_and_saved(tmp_path: Path) -> None:
-    config = RunConfig(agents=4, rounds=1, runs=1, noise=0.0)
+    config = RunConfig().changed(agents=4, rounds=1, runs=1, noise=0.0)
     summary = run_and_save(config, tmp_path)
     assert summary.epsilon is None
 
 
 def test_an_infinite_clip_can_be_run_saved_and_resumed(tmp_path: Path) -> None:
-    config = RunConfig(agents=4, rounds=1, runs=1, noise=0.0, clip=math.inf)
+    config = RunConfig().changed(agents=4, rounds=1, runs=1, noise=0.0, clip=math.inf)
     summary = run_and_save(config, tmp_path)
     assert summary.clipped_fraction == 0.0
     assert run_and_save(config, tmp_path).regret == summary.regret
@@ -411,7 +418,7 @@ def test_failed_trials_are_counted_and_the_run_goes_on(tmp_path: Path) -> None:
 
             return Half()
 
-    config = RunConfig(method="dp-fts-de", agents=4, rounds=2, features=8)
+    config = RunConfig().changed(method="dp-fts-de", agents=4, rounds=2, features=8)
     result = run_study(config.study(), Failing(), 0, 0)
     assert np.all(np.isfinite(result.regret))
     assert summarise(config, [result]).failed_trials == 12

@@ -27,11 +27,11 @@ from flwr.superlink.federation import NoOpFederationManager
 from flwr.superlink.grid import InMemoryGrid
 
 from sottovoce.errors import InvalidInput, LedgerError, ProtocolError, SimulationOnly, StorageError
-from sottovoce.flower import coordinator as coordination
-from sottovoce.flower.coordinator.coordinator import app as serverapp
+from sottovoce.flower.coordinator import app as serverapp
+from sottovoce.flower.coordinator import coordinator as coordination
+from sottovoce.flower.coordinator.app import Settings, main
 from sottovoce.flower.coordinator.coordinator import alone
 from sottovoce.flower.coordinator.journal import read_journal
-from sottovoce.flower.coordinator.app import Settings, main
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
 

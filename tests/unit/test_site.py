@@ -18,17 +18,18 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
-from sottovoce.flower.site.site import leaving
+from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.flower.site import leaving
 from sottovoce.flower.site.memory import ATTEMPTS, STORAGES, Memory
 from sottovoce.flower.site.site import Objective, Site
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
-from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.chain import next_digest
 from sottovoce.privacy.release import Mechanism, Release
-from sottovoce.federation.server import Server, planned_event
 from sottovoce.space import Float, Integer, Space
 
 INITIAL, ROUNDS = 3, 3
@@ -36,7 +37,9 @@ SPACE = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4)])
 METHOD = replace(
     DP_FTS_DE, initial=INITIAL, features=10, mechanism=Mechanism(clip=5.0, participation=1.0)
 )
-FILE = StudyFile(FederatedStudy(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, direction="minimize")
+FILE = StudyFile(
+    FederatedStudy(SPACE, METHOD, agents=2, rounds=ROUNDS), 5.0, 1e-5, direction="minimize"
+)
 PLENTY = Budget(1e5, 1e-5, "moments")
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
@@ -752,6 +755,6 @@ def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
             server.submit(reply.message)
             server.close_round()
     server.close()
-    with Memory(tmp_path, storage, FILE.study, FILE.maximise) as memory:
+    with Memory(tmp_path, storage, FILE.study, FILE.direction) as memory:
         rounds = [told.round for told in memory.told]
     assert rounds == [0] * INITIAL + [1, 2, 3]

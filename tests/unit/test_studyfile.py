@@ -54,7 +54,7 @@ def test_a_study_is_read_with_the_noise_that_its_epsilon_needs(tmp_path: Path) -
     study = file.study
     assert (study.agents, study.rounds, study.feature_seed) == (5, 8, 0)
     assert (study.method.name, study.space.names) == ("sottovoce", ("x", "depth"))
-    assert (file.maximise, file.trial_limit) == (True, 600.0)
+    assert (file.direction, file.trial_limit) == ("maximize", 600.0)
     assert (file.budget.epsilon, file.budget.delta, file.budget.accountant) == (2.0, 1e-5, "pld")
     releases = [planned_event(study, "x")] * study.method.releases.count(study.rounds)
     assert 1.9 < epsilon(releases, 1e-5) <= 2.0
@@ -97,7 +97,7 @@ def test_every_setting_reaches_the_study() -> None:
     assert method.lengthscale == 0.2
     assert (method.mechanism.clip, method.mechanism.participation) == (3.0, 0.5)
     assert (method.mechanism.noise, file.delta, file.trial_limit) == (NOISE, 1e-3, 2.5)
-    assert (file.study.feature_seed, file.maximise) == (7, False)
+    assert (file.study.feature_seed, file.direction) == (7, "minimize")
     assert {"agents", "rounds", "epsilon", *settings} == set(KEYS)
 
 

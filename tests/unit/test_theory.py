@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.lab.experiments.theory import Terms, bound
 from sottovoce.federation.methods import DP_FTS_DE, TS, Method
 from sottovoce.federation.schedule import SoloProbability
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.privacy.release import Mechanism
+from sottovoce.lab.experiments.theory import Terms, bound
 from sottovoce.lab.problems.synthetic import SPACE
+from sottovoce.privacy.release import Mechanism
 
 
 def terms(agents: int = 200, clipped: float = 0.01, rounds: int = 3, **changes: Any) -> Terms:

@@ -20,11 +20,11 @@ from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
+from sottovoce.lab.problems import Problem
+from sottovoce.lab.problems.synthetic import SPACE as GRID
+from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
-from sottovoce.problems import Problem
-from sottovoce.problems.synthetic import SPACE as GRID
-from sottovoce.problems.synthetic import Synthetic
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.space import Category, Float, Integer, Space
 

@@ -16,7 +16,7 @@ from sottovoce.federation.methods import FTS_DE, SOTTOVOCE, TS
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.problems import problem_named
+from sottovoce.lab.problems import problem_named
 from sottovoce.simulation import Draws, draws_of_agent, simulate
 from sottovoce.simulation.streams import Dealer
 from sottovoce.space import Float, Space
