@@ -1,8 +1,9 @@
 """Breaks the privacy code on purpose, one line at a time, and sees that the tests notice.
 
-    python tests/mutants.py
+    python tests/mutants.py [WORDS]...
 
-Each mutant is a copy of the package with one replacement; the privacy tests must fail on it.
+Each mutant is a copy of the package with one replacement; the privacy tests must fail on it. With
+WORDS, only those whose name holds one of them are tried.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ TESTS = {
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
+    "flower/site/site.py": (
+        "tests/unit/test_replies.py",
+        "tests/endtoend/test_leaving.py",
+        "tests/unit/test_site.py",
+    ),
+    "flower/site/memory.py": ("tests/unit/test_site.py",),
+    "flower/coordinator/coordinator.py": (
+        "tests/endtoend/test_backup.py",
+        "tests/unit/test_coordinator.py",
+    ),
+    "flower/site/app.py": ("tests/unit/test_clientapp.py",),
 }
 
 
@@ -43,6 +55,11 @@ RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
 SERVER = "federation/server.py"
 CHAIN = "privacy/chain.py"
+SITE, MEMORY, COORDINATOR = (
+    "flower/site/site.py",
+    "flower/site/memory.py",
+    "flower/coordinator/coordinator.py",
+)
 
 MUTANTS = [
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
@@ -207,7 +224,62 @@ MUTANTS = [
         "np.zeros((self.study.agents, self.study.method.features))",
         "np.ones((self.study.agents, self.study.method.features))",
     ),
-    Mutant("budget not asked", "federation/server.py", "if self.budget is not None:", "if False:"),
+    Mutant("budget not asked", SERVER, "if self.budget is not None:", "if False:"),
+    Mutant(
+        "the last reply tells what was found",
+        SITE,
+        'return reply(call, "done", "the study is over")',
+        'return reply(call, "done", f"the study is over: {agent.best}")',
+    ),
+    Mutant(
+        "a site that left tells why",
+        SITE,
+        'return reply(call, "left", LEFT)',
+        'return reply(call, "left", error)',
+    ),
+    Mutant("others' errors are told", SITE, 'f"{kind}: {error}" if ours else kind', "str(error)"),
+    Mutant("a round that was heard is spoken in", SITE, "if call.round <= heard:", "if False:"),
+    Mutant(
+        "a site speaks though all its trials failed",
+        SITE,
+        "if all(told.value is None for told in memory.told):",
+        "if False:",
+    ),
+    Mutant(
+        "digests are not compared with what was sent",
+        SITE,
+        "                check_links(self._file.study, call.broadcast, call.chain, call.seed)\n",
+        "",
+    ),
+    Mutant(
+        "a contradiction is forgotten",
+        MEMORY,
+        'self._remembered("contradiction", text)',
+        "text",
+    ),
+    Mutant(
+        "the chain is not compared", MEMORY, "            if old != new:\n", "            if 0:\n"
+    ),
+    Mutant("a second memory is begun", MEMORY, "            _check_only(path)\n", ""),
+    Mutant("what sites heard is not compared", COORDINATOR, "if held == reply.head:", "if True:"),
+    Mutant(
+        "who left counts as present",
+        COORDINATOR,
+        '_PRESENT = ("spoke", "done", "unfit")',
+        '_PRESENT = ("spoke", "done", "unfit", "out")',
+    ),
+    Mutant(
+        "who says what is unfit counts as absent",
+        COORDINATOR,
+        '_PRESENT = ("spoke", "done", "unfit")',
+        '_PRESENT = ("spoke", "done")',
+    ),
+    Mutant(
+        "the run chooses a site's memory",
+        "flower/site/app.py",
+        'context.node_config.get("storage", "sqlite")',
+        'context.run_config.get("storage", "sqlite")',
+    ),
 ]
 
 
@@ -250,17 +322,21 @@ def strays() -> list[str]:
 
 
 def main() -> None:
-    """Try every mutant; exit with status 1 if one is not noticed."""
+    """Try every mutant, or those that are named; exit with status 1 if one is not noticed."""
     if astray := strays():
         raise SystemExit(f"these must find their line once: {', '.join(astray)}")
+    words = sys.argv[1:] or [""]
+    tried = [mutant for mutant in MUTANTS if any(word in mutant.what for word in words)]
+    if not tried:
+        raise SystemExit(f"no mutant has one of {words} in its name")
     survivors = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(zip(MUTANTS, pool.map(survives, MUTANTS), strict=True))
+        verdicts = list(zip(tried, pool.map(survives, tried), strict=True))
     for number, (mutant, alive) in enumerate(verdicts, 1):
         survivors += [mutant.what] * alive
         verdict = "SURVIVED" if alive else "noticed"
-        print(f"{number:2d}/{len(MUTANTS)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
-    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} mutants noticed")
+        print(f"{number:2d}/{len(tried)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
+    print(f"{len(tried) - len(survivors)} of {len(tried)} mutants noticed")
     sys.exit(bool(survivors))
 
 
