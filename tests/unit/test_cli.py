@@ -179,6 +179,15 @@ def test_no_protection_to_speak_of_is_null_and_never_invalid_json() -> None:
     assert json.loads(result.stdout)["epsilon"] == {"gdp": None}
 
 
+def test_hardly_any_noise_is_answered_by_every_accountant() -> None:
+    question = budget(rounds=3, participation=0.3, noise=0.05, delta=1e-5, accountant="all")
+    result = CliRunner().invoke(cli.app, [*question, "--json"])
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)["epsilon"]
+    assert set(found) == {"moments", "rdp", "pld", "gdp"}
+    assert all(value is None or value > 100 for value in found.values())
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
