@@ -138,8 +138,8 @@ MUTANTS = [
     Mutant(
         "count forgotten in pld",
         ACCOUNTANT,
-        "max(1.0, widest / 25))\n    for event, count in groups:",
-        "max(1.0, widest / 25))\n    for event, count in ((e, 1) for e, _ in groups):",
+        "(zero_out, step)\n    for event, count in groups:",
+        "(zero_out, step)\n    for event, count in ((e, 1) for e, _ in groups):",
     ),
     Mutant("rounding not kept back in pld", ACCOUNTANT, "delta - kept_back)", "delta)"),
     Mutant("exact answer rounded down", ACCOUNTANT, "found * (1 + 1e-9) + 1e-9", "found - 1e-9"),

@@ -188,6 +188,12 @@ def test_hardly_any_noise_is_answered_by_every_accountant() -> None:
     assert all(value is None or value > 100 for value in found.values())
 
 
+def test_a_hundred_million_rounds_need_no_memory_for_each() -> None:
+    result = CliRunner().invoke(cli.app, [*budget(rounds=10**8, accountant="all"), "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["epsilon"]["rdp"] > 1e6
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
@@ -206,6 +212,7 @@ def test_hardly_any_noise_is_answered_by_every_accountant() -> None:
         ({"agents": 0}, "agents must be"),
         ({"agents": 1, "delta": None}, "needs at least 2 agents"),
         ({"rounds": 0}, "rounds must be"),
+        ({"rounds": 10**400}, "rounds must be"),
         ({"accountant": "magic"}, "accountant must be one of moments, rdp, pld, gdp, all"),
         ({"accountant": "moments", "sampling": "fixed"}, "no sound bound for fixed-size"),
         ({"sampling": "stratified"}, "sampling must be one of ('poisson', 'fixed')"),

@@ -80,6 +80,7 @@ def test_enough_agents_are_not(plan: Plan) -> None:
         ({"dims": 0}, "dims must be at least 1"),
         ({"dims": 7, "runs": 2}, "at most 6 dimensions; 0 runs do without one"),
         ({"rounds": 0}, "rounds must be at least 1"),
+        ({"rounds": 10**8}, "rounds must be at most 1000000"),
         ({"rounds": -5}, "rounds must be at least 1, got rounds=-5"),
         ({"delta": 2}, "delta must be in (0, 1)"),
         ({"delta": 0}, "delta must be in (0, 1)"),

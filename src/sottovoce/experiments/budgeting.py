@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, check
-from sottovoce.privacy.accountant import ACCOUNTANTS, epsilon, every_epsilon
+from sottovoce.privacy.accountant import ACCOUNTANTS, MOST_SAMPLED, epsilon, every_epsilon
 from sottovoce.privacy.budget import noise_for, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
@@ -28,6 +28,7 @@ class Plan:
     def __post_init__(self) -> None:
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
         check(self.rounds >= 1, "rounds must be at least 1", rounds=self.rounds)
+        check(self.rounds <= 10**9, "rounds must be at most a billion", rounds=self.rounds)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         _ = self.event(1.0), self.resolved_delta
 
@@ -76,7 +77,7 @@ def answer(
 def costs_of_stricter_delta(plan: Plan, result: dict[str, Any]) -> tuple[str, dict[float, float]]:
     """(accountant, δ → ε): what the same noise costs at δ below the one used."""
     name = _guide(plan, "all")
-    events = [plan.event(result["noise"])] * plan.rounds
+    events = {plan.event(result["noise"]): plan.rounds}
     return name, {d: epsilon(events, d, name) for d in STRICTER if d < result["delta"]}
 
 
@@ -84,11 +85,13 @@ def _guide(plan: Plan, accountant: str) -> str:
     """The accountant a noise is chosen by: the one asked for, or the tightest sound one."""
     if accountant != "all":
         return accountant
-    return "rdp" if plan.event(1.0).sampling == "fixed" else "pld"
+    event = plan.event(1.0)
+    too_many = event.participation < 1 and plan.rounds > MOST_SAMPLED
+    return "rdp" if event.sampling == "fixed" or too_many else "pld"
 
 
 def _epsilons(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
-    events = [plan.event(noise)] * plan.rounds
+    events = {plan.event(noise): plan.rounds}
     if accountant == "all":
         found = every_epsilon(events, plan.resolved_delta)
     else:

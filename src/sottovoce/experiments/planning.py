@@ -28,6 +28,7 @@ from sottovoce.space import Float, Space
 from sottovoce.study import Study
 
 MOST_FEATURES = 256
+MOST_ROUNDS = 1_000_000
 LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody
 ALIKE = 0.3  # α of the rehearsal: agents' functions are 0.7 common + 0.3 their own
 
@@ -55,6 +56,7 @@ def within(method: Method, agents: int, rounds: int, epsilon: float, delta: floa
     check_epsilon(method, epsilon)
     check(agents >= 1, "agents must be at least 1", agents=agents)
     check(rounds >= 1, "rounds must be at least 1", rounds=rounds)
+    check(rounds <= MOST_ROUNDS, f"rounds must be at most {MOST_ROUNDS}", rounds=rounds)
     unit = replace(cast(Mechanism, method.mechanism), noise=1.0)
     event, releases = unit.event(agents, "plan"), method.speaking.count(rounds)
     noise = _least_noise(cast(SubsampledGaussian, event), releases, epsilon, delta)

@@ -14,7 +14,7 @@ All speak of zero-out adjacency (see `events`). Fixed-size sampling has a sound 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,21 +23,22 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from sottovoce.errors import UnsupportedEvent, check
-from sottovoce.privacy.events import Event, NonPrivate, SubsampledGaussian, grouped
+from sottovoce.privacy.events import Events, NonPrivate, SubsampledGaussian, grouped
 
 if TYPE_CHECKING:  # at run time it is imported where it is used: it takes a second
     import dp_accounting
 
-Accountant = Callable[[Sequence[Event], float], float]
+Accountant = Callable[[Events, float], float]
 
 BOUNDS = ("moments", "rdp", "pld")  # what may guard a budget
+MOST_SAMPLED = 10_000  # rounds by pld: for more its grids take minutes and gigabytes
 
 _MOMENT_ORDERS = np.arange(1, 33)
 # whole orders: for others dp-accounting's series does not always converge
 _RENYI_ORDERS = [*range(2, 65), 80, 96, 128, 192, 256, 512, 1024]
 
 
-def moments(events: Sequence[Event], delta: float) -> float:
+def moments(events: Events, delta: float) -> float:
     """min over λ of (Σ α(λ) + log(1/δ))/λ, the bound the paper prints."""
     groups = _readable(events, delta, "moments")
     if not groups:
@@ -63,7 +64,7 @@ def _log_moments(z: float, q: float) -> NDArray[np.float64]:
     return np.asarray(alphas)
 
 
-def rdp(events: Sequence[Event], delta: float) -> float:
+def rdp(events: Events, delta: float) -> float:
     """Rényi DP. For fixed-size samples, Wang et al. 2019 under replace-one adjacency."""
     from dp_accounting import NeighboringRelation
     from dp_accounting.rdp import RdpAccountant
@@ -80,7 +81,7 @@ def rdp(events: Sequence[Event], delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-def pld(events: Sequence[Event], delta: float) -> float:
+def pld(events: Events, delta: float) -> float:
     """Privacy loss distributions, rounded upward; without sampling, the Gaussian formula.
 
     dp-accounting rounds losses upward, but convolving n rounds errs by up to n·2⁻⁵³ in δ, as
@@ -92,20 +93,24 @@ def pld(events: Sequence[Event], delta: float) -> float:
     groups = _readable(events, delta, "pld")
     if all(event.participation == 1 for event, _ in groups):
         return _gaussian_epsilon(_gaussian_distance(groups), delta)
-    kept_back = sum(count for _, count in groups) * 2.0**-50
-    # the losses spread over about 1/z²; a step in proportion keeps the grid's size in bounds
+    rounds = sum(count for _, count in groups)
+    if rounds > MOST_SAMPLED:
+        raise UnsupportedEvent(f"pld takes at most {MOST_SAMPLED} sampled rounds, got {rounds}")
+    kept_back = rounds * 2.0**-50
+    # the losses spread over about 1/z²: a step in proportion keeps the grid's size in bounds
     widest = max(event.noise**-2 for event, _ in groups)
     if delta <= kept_back or widest > 1e6:  # a step that wide overflows, and protects nobody
         return math.inf
     zero_out = NeighboringRelation.REPLACE_SPECIAL
-    accountant = PLDAccountant(zero_out, 1e-4 * max(1.0, widest / 25))
+    step = 1e-4 * max(1.0, widest / 25 * max(1.0, rounds / 1000))
+    accountant = PLDAccountant(zero_out, step)
     for event, count in groups:
         accountant.compose(_translated(event), count)
     with np.errstate(over="ignore"):  # e^ε may overflow: then ε is infinite
         return float(accountant.get_epsilon(delta - kept_back))
 
 
-def gdp(events: Sequence[Event], delta: float) -> float:
+def gdp(events: Events, delta: float) -> float:
     """μ² = Σ q²(exp(1/z²) − 1), or Σ 1/z² for q = 1; then ε solves δ(ε; μ) = δ."""
     groups = _readable(events, delta, "gdp")
     square = 0.0
@@ -143,7 +148,7 @@ def _gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def _readable(
-    events: Sequence[Event], delta: float, name: str, *, allow_fixed: bool = False
+    events: Events, delta: float, name: str, *, allow_fixed: bool = False
 ) -> list[tuple[SubsampledGaussian, int]]:
     """The events that spend, with their counts; refuses what `name` has no bound for."""
     check(0 < delta < 1, "delta must be in (0, 1)", delta=delta)
@@ -178,24 +183,24 @@ def _translated(event: SubsampledGaussian) -> dp_accounting.DpEvent:
 ACCOUNTANTS: dict[str, Accountant] = {"moments": moments, "rdp": rdp, "pld": pld, "gdp": gdp}
 
 
-def epsilon(events: Iterable[Event], delta: float, accountant: str = "pld") -> float:
+def epsilon(events: Events, delta: float, accountant: str = "pld") -> float:
     """ε(δ) of the events by the accountant named; ∞ if any of them was not private."""
     if accountant not in ACCOUNTANTS:
         check(False, f"accountant must be one of {sorted(ACCOUNTANTS)}", accountant=accountant)
-    listed = list(events)
+    counts = grouped(events)
     check(0 < delta < 1, "delta must be in (0, 1)", delta=delta)
-    if any(isinstance(event, NonPrivate) for event in listed):
+    if any(isinstance(event, NonPrivate) for event in counts):
         return math.inf
-    return ACCOUNTANTS[accountant](listed, delta)
+    return ACCOUNTANTS[accountant](counts, delta)
 
 
-def every_epsilon(events: Iterable[Event], delta: float) -> dict[str, float]:
+def every_epsilon(events: Events, delta: float) -> dict[str, float]:
     """ε(δ) by each accountant that has an answer for these events."""
-    listed = list(events)
+    counts = grouped(events)
     answers = {}
     for name in ACCOUNTANTS:
         try:
-            answers[name] = epsilon(listed, delta, name)
+            answers[name] = epsilon(counts, delta, name)
         except UnsupportedEvent:
             continue
     return answers

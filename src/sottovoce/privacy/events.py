@@ -58,6 +58,7 @@ class DataFree:
 
 
 Event = SubsampledGaussian | NonPrivate | DataFree
+Events = Iterable[Event] | Mapping[Event, int]  # one by one, or each with its count
 
 _KINDS: dict[str, type[SubsampledGaussian] | type[NonPrivate] | type[DataFree]] = {
     "subsampled-gaussian": SubsampledGaussian,
@@ -84,12 +85,15 @@ def from_dict(data: Mapping[str, Any]) -> Event:
         raise LedgerError(f"not a valid {kind} event: {error}") from error
 
 
-def adjacency(events: Iterable[Event]) -> str:
+def adjacency(events: Events) -> str:
     """Between which federations ε is a bound: "replace-one" says more, and includes "zero-out"."""
     fixed = any(isinstance(e, SubsampledGaussian) and e.sampling == "fixed" for e in events)
     return "replace-one" if fixed else "zero-out"
 
 
-def grouped(events: Iterable[Event]) -> Counter[Event]:
+def grouped(events: Events) -> Counter[Event]:
     """How often each event occurs, leaving out those that spend nothing."""
-    return Counter(event for event in events if not isinstance(event, DataFree))
+    counts = Counter(events)
+    for free in [event for event in counts if isinstance(event, DataFree)]:
+        del counts[free]
+    return counts

@@ -49,6 +49,11 @@ def test_grouping_leaves_out_what_spends_nothing() -> None:
     assert grouped([DataFree(), NonPrivate(), DataFree()]) == {NonPrivate(): 1}
 
 
+def test_events_may_come_counted() -> None:
+    event = SubsampledGaussian(1.0, 0.5, 3)
+    assert grouped({event: 10**9, DataFree(): 4}) == {event: 10**9}
+
+
 @pytest.mark.parametrize(
     "bad",
     [
