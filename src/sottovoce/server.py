@@ -27,10 +27,10 @@ from sottovoce.errors import (
 from sottovoce.messages import Broadcast, Message
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
-from sottovoce.privacy.events import DataFree, Event, NonPrivate
+from sottovoce.privacy.events import LARGEST, DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
-from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
+from sottovoce.privacy.release import Release, noise_only, release, unprotected
 from sottovoce.study import Study, plain
 
 

@@ -112,6 +112,19 @@ def test_clipping_bounds_the_norm_keeps_the_direction_and_is_idempotent(
     assert np.allclose(clipped(cut, limit), cut, rtol=1e-12)
 
 
+@given(seeds, st.floats(-100.0, 100.0), st.floats(-300.0, 100.0), st.integers(1, 40))
+@settings(max_examples=300, deadline=None)
+def test_no_vector_passes_a_clip_that_a_mechanism_accepts_tiny_or_huge(
+    seed: int, clip_exponent: float, exponent: float, regions: int
+) -> None:
+    limit = Mechanism(clip=10.0**clip_exponent).clip / math.sqrt(regions)
+    random = np.random.default_rng(seed)
+    vectors = 10.0 ** (exponent + random.uniform(-5, 0, (4, 6))) * random.choice([-1, 1], (4, 6))
+    cut = clipped(vectors, limit)
+    norms = [math.hypot(*row) for row in cut]  # hypot neither over- nor underflows
+    assert max(norms) <= limit * (1 + 1e-12)
+
+
 @given(seeds, st.lists(st.sampled_from([np.nan, np.inf, -np.inf, 1e150, -1e308]), min_size=1))
 @settings(max_examples=60, deadline=None)
 def test_whatever_an_agent_sends_the_clipped_vector_is_finite_and_bounded(

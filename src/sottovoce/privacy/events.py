@@ -21,6 +21,9 @@ from sottovoce.errors import LedgerError, check
 Sampling = Literal["poisson", "fixed"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "fixed")
 
+SMALLEST, LARGEST = 1e-100, 1e100  # beyond them squares under- or overflow
+SANE = f"between {SMALLEST:g} and {LARGEST:g}"
+
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
@@ -34,6 +37,7 @@ class SubsampledGaussian:
 
     def __post_init__(self) -> None:
         check(0 < self.noise < float("inf"), "z must be finite and above 0", z=self.noise)
+        check(SMALLEST <= self.noise <= LARGEST, f"z must be {SANE}", z=self.noise)
         check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
         check(

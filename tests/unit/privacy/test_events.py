@@ -75,6 +75,8 @@ def test_what_is_not_an_event_is_refused_not_guessed(bad: dict[str, Any]) -> Non
         (0.0, 0.5, 3, "poisson", "z must"),
         (float("inf"), 0.5, 3, "poisson", "z must"),
         (float("nan"), 0.5, 3, "poisson", "z must"),
+        (1e-170, 0.5, 3, "poisson", "z must be between"),
+        (1e170, 0.5, 3, "poisson", "z must be between"),
         (1.0, 0.0, 3, "poisson", "q must"),
         (1.0, 1.3, 3, "poisson", "q=1.3"),
         (1.0, 0.5, 0, "poisson", "agents"),
