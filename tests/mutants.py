@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "privacy/release.py": ("tests/unit/privacy/test_release.py",),
     "privacy/noise.py": ("tests/unit/privacy/test_noise.py", "tests/unit/privacy/test_release.py"),
-    "privacy/accountant.py": ("tests/unit/privacy/test_accountant.py",),
+    "privacy/accountant.py": (
+        "tests/unit/privacy/test_accountant.py",
+        "tests/unit/privacy/test_replace_one.py",
+    ),
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
     "server.py": ("tests/unit/test_server.py", "tests/endtoend/test_kill.py"),
@@ -138,12 +141,38 @@ MUTANTS = [
     Mutant(
         "count forgotten in pld",
         ACCOUNTANT,
-        "(zero_out, step)\n    for event, count in groups:",
-        "(zero_out, step)\n    for event, count in ((e, 1) for e, _ in groups):",
+        "(adjacency, step)\n    for event, count in groups:",
+        "(adjacency, step)\n    for event, count in ((e, 1) for e, _ in groups):",
     ),
     Mutant("rounding not kept back in pld", ACCOUNTANT, "delta - kept_back)", "delta)"),
     Mutant("exact answer rounded down", ACCOUNTANT, "found * (1 + 1e-9) + 1e-9", "found - 1e-9"),
-    Mutant("replacement not doubled", ACCOUNTANT, "event.noise / 2", "event.noise"),
+    Mutant(
+        "replacement not doubled in a fixed sample",
+        ACCOUNTANT,
+        "GaussianDpEvent(event.noise / 2)",
+        "GaussianDpEvent(event.noise)",
+    ),
+    Mutant(
+        "a record replaced taken as a site left out",
+        ACCOUNTANT,
+        "noise=event.noise / 2)",
+        "noise=event.noise)",
+    ),
+    Mutant(
+        "a record's exact answer not doubled", ACCOUNTANT, "(groups) * (1 + replaced)", "(groups)"
+    ),
+    Mutant(
+        "a record replaced under sampling taken as a site left out",
+        ACCOUNTANT,
+        "relation.REPLACE_ONE if replaced else",
+        "relation.REPLACE_SPECIAL if replaced else",
+    ),
+    Mutant(
+        "a record replaced under sampling answered by all",
+        ACCOUNTANT,
+        "and any(map(_poisson_sampled, counts))",
+        "and False",
+    ),
     Mutant(
         "fixed samples counted as Poisson",
         ACCOUNTANT,

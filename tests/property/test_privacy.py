@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from sottovoce.privacy.accountant import epsilon
+from sottovoce.privacy.accountant import epsilon, replace_one
 from sottovoce.privacy.events import SubsampledGaussian
 from sottovoce.privacy.release import Mechanism, clipped, limited_sum, sensitivity
 
@@ -70,6 +70,30 @@ def test_pld_never_exceeds_the_other_bounds_by_more_than_its_rounding(
     tight = epsilon(events, 1e-4, "pld")
     assert tight <= epsilon(events, 1e-4, "rdp") + 1e-2
     assert tight <= epsilon(events, 1e-4, "moments") + 1e-2
+
+
+@given(st.sampled_from(["moments", "rdp", "gdp", "pld"]), noises, st.integers(1, 40))
+@settings(max_examples=60, deadline=None)
+def test_a_record_replaced_costs_at_least_a_site_left_out_and_less_with_more_noise(
+    name: str, z: float, rounds: int
+) -> None:
+    events, noisier = ({SubsampledGaussian(z * k, 1.0, 100): rounds} for k in (1.0, 1.1))
+    spent = replace_one(events, 1e-4, name)
+    assert epsilon(events, 1e-4, name) <= spent
+    assert replace_one(noisier, 1e-4, name) <= spent
+
+
+@given(st.floats(1.0, 8.0), st.floats(0.05, 0.95), st.integers(1, 8))
+@settings(max_examples=8, deadline=None)
+def test_a_record_replaced_under_sampling_costs_at_least_a_site_left_out(
+    z: float, q: float, rounds: int
+) -> None:
+    events = {SubsampledGaussian(z, q, 100): rounds}
+    spent = replace_one(events, 1e-4)
+    assert epsilon(events, 1e-4) <= spent + 1e-6
+    assert replace_one({SubsampledGaussian(z * 1.1, q, 100): rounds}, 1e-4) <= spent + 1e-6
+    assert replace_one({SubsampledGaussian(z, q, 100): rounds + 1}, 1e-4) >= spent - 1e-6
+    assert spent <= replace_one({SubsampledGaussian(z, 1.0, 100): rounds}, 1e-4) + 1e-6
 
 
 @given(seeds, st.integers(2, 20), st.integers(1, 8), st.integers(1, 5), st.data())

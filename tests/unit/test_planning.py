@@ -24,7 +24,7 @@ from sottovoce.privacy.release import Mechanism
 from sottovoce.schedule import Speaking
 
 KEYS = {
-    *("epsilon", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
+    *("epsilon", "replace_one", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
     *("noise", "clip", "participation", "features", "lengthscale", "initial"),
     *("revealed", "signal_to_noise", "rehearsal"),
 }

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, check
-from sottovoce.privacy.accountant import ACCOUNTANTS, MOST_SAMPLED, epsilon, every_epsilon
+from sottovoce.privacy.accountant import (
+    ACCOUNTANTS,
+    MOST_SAMPLED,
+    epsilon,
+    every_epsilon,
+    replace_one,
+)
 from sottovoce.privacy.budget import noise_for, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
@@ -48,7 +54,10 @@ class Plan:
 def answer(
     plan: Plan, *, noise: float | None, epsilon: float | None, accountant: str
 ) -> dict[str, Any]:
-    """ε by each accountant asked for, at the noise given or at the noise that ε needs."""
+    """ε by each accountant asked for, at the noise given or at the noise that ε needs.
+
+    `epsilon` is of a site's whole contribution, `replace_one` of one record replaced by another.
+    """
     if (noise is None) == (epsilon is None):
         raise InvalidInput("give either a noise z or a target epsilon, not both and not neither")
     if accountant not in (*ACCOUNTANTS, "all"):
@@ -64,6 +73,7 @@ def answer(
         )
     return {
         "epsilon": _epsilons(plan, noise, accountant),
+        "replace_one": _replaced(plan, noise, accountant),
         "noise": noise,
         "delta": plan.resolved_delta,
         "agents": plan.agents,
@@ -93,7 +103,15 @@ def _guide(plan: Plan, accountant: str) -> str:
 def _epsilons(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
     events = {plan.event(noise): plan.rounds}
     if accountant == "all":
-        found = every_epsilon(events, plan.resolved_delta)
-    else:
-        found = {accountant: epsilon(events, plan.resolved_delta, accountant)}
+        return _finite(every_epsilon(events, plan.resolved_delta))
+    return _finite({accountant: epsilon(events, plan.resolved_delta, accountant)})
+
+
+def _replaced(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
+    """By the accountant asked for; by all that have an answer, if it has none."""
+    found = every_epsilon({plan.event(noise): plan.rounds}, plan.resolved_delta, replace_one)
+    return _finite({accountant: found[accountant]} if accountant in found else found)
+
+
+def _finite(found: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in found.items()}

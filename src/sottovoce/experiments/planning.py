@@ -18,6 +18,7 @@ from sottovoce.errors import InvalidInput, check
 from sottovoce.kernel import Kernel
 from sottovoce.methods import SOTTOVOCE, TS, Method
 from sottovoce.privacy.accountant import epsilon as spent
+from sottovoce.privacy.accountant import replace_one
 from sottovoce.privacy.budget import noise_for, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
@@ -133,6 +134,7 @@ def forecast(
     gained = rehearse(method, dims, agents, rounds, runs) if runs else None
     return {
         "epsilon": spent(events, resolved),
+        "replace_one": {"pld": replace_one(events, resolved)},
         "delta": resolved,
         "adjacency": adjacency(events),
         "agents": agents,

@@ -7,14 +7,16 @@
 - gdp: the central-limit formula of Gaussian DP; an APPROXIMATION that can lie below the truth
   (the exact formula, hence a bound, when q = 1).
 
-All speak of zero-out adjacency (see `events`). Fixed-size sampling has a sound bound here in
-`rdp` alone, through replace-one adjacency; the others refuse it.
+All speak of zero-out adjacency (see `events`); `replace_one` says what replacing a record costs.
+Fixed-size sampling has a sound bound here in `rdp` alone, through replace-one adjacency; the others
+refuse it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +25,7 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from sottovoce.errors import UnsupportedEvent, check
-from sottovoce.privacy.events import Events, NonPrivate, SubsampledGaussian, grouped
+from sottovoce.privacy.events import Event, Events, NonPrivate, SubsampledGaussian, grouped
 
 if TYPE_CHECKING:  # at run time it is imported where it is used: it takes a second
     import dp_accounting
@@ -81,8 +83,10 @@ def rdp(events: Events, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-def pld(events: Events, delta: float) -> float:
+def pld(events: Events, delta: float, *, replaced: bool = False) -> float:
     """Privacy loss distributions, rounded upward; without sampling, the Gaussian formula.
+
+    `replaced`: against one record replaced, see `replace_one`.
 
     dp-accounting rounds losses upward, but convolving n rounds errs by up to n·2⁻⁵³ in δ, as
     measured against the formula: eight times that is kept back.
@@ -92,18 +96,19 @@ def pld(events: Events, delta: float) -> float:
 
     groups = _readable(events, delta, "pld")
     if all(event.participation == 1 for event, _ in groups):
-        return _gaussian_epsilon(_gaussian_distance(groups), delta)
+        return _gaussian_epsilon(_gaussian_distance(groups) * (1 + replaced), delta)
     rounds = sum(count for _, count in groups)
     if rounds > MOST_SAMPLED:
         raise UnsupportedEvent(f"pld takes at most {MOST_SAMPLED} sampled rounds, got {rounds}")
     kept_back = rounds * 2.0**-50
     # the losses spread over about 1/z²: a step in proportion keeps the grid's size in bounds
-    widest = max(event.noise**-2 for event, _ in groups)
+    widest = max(event.noise**-2 for event, _ in groups) * (1 + replaced) ** 2
     if delta <= kept_back or widest > 1e6:  # a step that wide overflows, and protects nobody
         return math.inf
-    zero_out = NeighboringRelation.REPLACE_SPECIAL
+    relation = NeighboringRelation
+    adjacency = relation.REPLACE_ONE if replaced else relation.REPLACE_SPECIAL
     step = 1e-4 * max(1.0, widest / 25 * max(1.0, rounds / 1000))
-    accountant = PLDAccountant(zero_out, step)
+    accountant = PLDAccountant(adjacency, step)
     for event, count in groups:
         accountant.compose(_translated(event), count)
     with np.errstate(over="ignore"):  # e^ε may overflow: then ε is infinite
@@ -194,13 +199,50 @@ def epsilon(events: Events, delta: float, accountant: str = "pld") -> float:
     return ACCOUNTANTS[accountant](counts, delta)
 
 
-def every_epsilon(events: Events, delta: float) -> dict[str, float]:
-    """ε(δ) by each accountant that has an answer for these events."""
+def replace_one(events: Events, delta: float, accountant: str = "pld") -> float:
+    """ε(δ) against one record at a site replaced by another: an agent's vectors v become any v'.
+
+    Both lie within Δ of zero, so the sum moves by up to 2Δ: without sampling, ε at z/2. Under
+    Poisson sampling no pair is worse than v' = −v of length Δ, which `pld` takes: given x ~ N(v)
+    the divergence is E[q − (α−1)(1−q)e^U − αq e^W]₊ at α = e^ε ≥ 1, with U = log N(0)/N(v) and
+    W = log N(v')/N(v) Gaussian; it grows with their covariances (Kahane 1986), which are all
+    largest there, and α < 1 swaps v and v'. A fixed sample's ε is of this kind already.
+    """
+    counts = grouped(events)
+    exposed = any(isinstance(event, NonPrivate) for event in counts)
+    if accountant == "pld" and not exposed:
+        return pld(counts, delta, replaced=True)
+    if accountant in ACCOUNTANTS and not exposed and any(map(_poisson_sampled, counts)):
+        raise UnsupportedEvent(
+            f"{accountant} has no sound bound for a record replaced under Poisson sampling; use pld"
+        )
+    return epsilon({_halved(event): count for event, count in counts.items()}, delta, accountant)
+
+
+def _poisson_sampled(event: Event) -> bool:
+    return (
+        isinstance(event, SubsampledGaussian)
+        and event.sampling == "poisson"
+        and event.participation < 1
+    )
+
+
+def _halved(event: Event) -> Event:
+    """The event with half the noise, or as it is if it is not a release of all agents."""
+    if isinstance(event, SubsampledGaussian) and event.participation == 1:
+        return replace(event, noise=event.noise / 2)
+    return event
+
+
+def every_epsilon(
+    events: Events, delta: float, measure: Callable[[Events, float, str], float] = epsilon
+) -> dict[str, float]:
+    """ε(δ) by each accountant that has an answer for these events; or `replace_one` by each."""
     counts = grouped(events)
     answers = {}
     for name in ACCOUNTANTS:
         try:
-            answers[name] = epsilon(counts, delta, name)
+            answers[name] = measure(counts, delta, name)
         except UnsupportedEvent:
             continue
     return answers
