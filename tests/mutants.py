@@ -1,6 +1,7 @@
 """Breaks the privacy code on purpose, one line at a time, and sees that the tests notice.
 
-    python tests/mutants.py
+    python tests/mutants.py            # all of them
+    python tests/mutants.py seed noise  # those with one of the words in their name or file
 
 Each mutant is a copy of the package with one replacement; the privacy tests must fail on it.
 """
@@ -76,6 +77,7 @@ MUTANTS = [
         "float(mechanism.noise * sensitivity",
         "float(0.97 * mechanism.noise * sensitivity",
     ),
+    Mutant("rounding of the sum not covered", RELEASE, " * (1 + rounding))", ")"),
     Mutant(
         "noise not divided by q",
         RELEASE,
@@ -113,6 +115,24 @@ MUTANTS = [
         "standard_normal(values.shape[-1])\n",
     ),
     Mutant("noise drawn too narrow from the system", NOISE, "scale=scale)", "scale=0.9 * scale)"),
+    Mutant(
+        "coins from a seed, labelled as the system's",
+        NOISE,
+        "os.urandom(8 * count)",
+        "np.random.default_rng(0).bytes(8 * count)",
+    ),
+    Mutant(
+        "subsets from a generator that can be seeded, labelled as the system's",
+        NOISE,
+        "random.SystemRandom().sample",
+        "random.sample",
+    ),
+    Mutant(
+        "NumPy's noise in place of OpenDP's",
+        NOISE,
+        "np.asarray(mechanism(values.ravel().tolist()), dtype=float).reshape(values.shape)",
+        "values + scale * np.random.default_rng().standard_normal(values.shape)",
+    ),
     Mutant("coins biased", NOISE, "< probability * 2.0**53", "< 0.9 * probability * 2.0**53"),
     Mutant(
         "event claims more noise",
@@ -203,6 +223,7 @@ MUTANTS = [
         "or digest != _digest(previous, seq, round_number, header, payload)",
         "",
     ),
+    Mutant("commits not brought to disk", LEDGER, "synchronous = EXTRA", "synchronous = OFF"),
     Mutant("truncation not noticed", LEDGER, "if head.entries > count:", "if False:"),
     Mutant("payload outside the digest", LEDGER, "header.encode(), payload)", "header.encode())"),
     Mutant(
@@ -272,18 +293,27 @@ def strays() -> list[str]:
     return [mutant.what for mutant in MUTANTS if texts[mutant.file].count(mutant.old) != 1]
 
 
+def named(words: list[str]) -> list[Mutant]:
+    """The mutants with one of the words in their name or file; without words, all."""
+    chosen = [m for m in MUTANTS if not words or any(w in f"{m.file}: {m.what}" for w in words)]
+    if not chosen:
+        raise SystemExit(f"no mutant has a name or a file with {' or '.join(words)}")
+    return chosen
+
+
 def main() -> None:
-    """Try every mutant; exit with status 1 if one is not noticed."""
+    """Try every mutant, or those named; exit with status 1 if one is not noticed."""
     if astray := strays():
         raise SystemExit(f"these must find their line once: {', '.join(astray)}")
+    chosen = named(sys.argv[1:])
     survivors = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(zip(MUTANTS, pool.map(survives, MUTANTS), strict=True))
+        verdicts = list(zip(chosen, pool.map(survives, chosen), strict=True))
     for number, (mutant, alive) in enumerate(verdicts, 1):
         survivors += [mutant.what] * alive
         verdict = "SURVIVED" if alive else "noticed"
-        print(f"{number:2d}/{len(MUTANTS)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
-    print(f"{len(MUTANTS) - len(survivors)} of {len(MUTANTS)} mutants noticed")
+        print(f"{number:2d}/{len(chosen)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants noticed")
     sys.exit(bool(survivors))
 
 

@@ -208,6 +208,15 @@ def test_diagnostics_count_the_clipped_and_weigh_signal_against_noise() -> None:
     assert diagnose(vectors(), weights(), Mechanism(noise=0.0)).signal_to_noise == math.inf
 
 
+@pytest.mark.parametrize("kind", ["paper", "tight"])
+def test_the_noise_covers_what_rounding_may_add_to_the_sum(kind: Any) -> None:
+    many = 20_000
+    everyone = np.full((1, many), 1 / many)
+    mechanism = Mechanism(clip=2.0, participation=0.5, noise=3.0, sensitivity=kind)
+    covered = noise_scale(everyone, 100, mechanism) / (3.0 * sensitivity(everyone, mechanism))
+    assert covered - 1 == pytest.approx((many**2 + 100) * 2.0**-52, rel=1e-6)
+
+
 def test_no_noise_means_no_scale_even_with_an_infinite_clip() -> None:
     assert noise_scale(weights(), M, Mechanism(clip=math.inf, noise=0.0)) == 0.0
 
