@@ -1,9 +1,9 @@
 """Breaks the privacy code on purpose, one line at a time, and sees that the tests notice.
 
-    python tests/mutants.py [WORDS]...
+    python tests/mutants.py            # all of them
+    python tests/mutants.py seed noise  # those with one of the words in their name or file
 
-Each mutant is a copy of the package with one replacement; the privacy tests must fail on it. With
-WORDS, only those whose name holds one of them are tried.
+Each mutant is a copy of the package with one replacement; the privacy tests must fail on it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
     "privacy/release.py": ("tests/unit/privacy/test_release.py",),
     "privacy/noise.py": ("tests/unit/privacy/test_noise.py", "tests/unit/privacy/test_release.py"),
-    "privacy/accountant.py": ("tests/unit/privacy/test_accountant.py",),
+    "privacy/accountant.py": (
+        "tests/unit/privacy/test_accountant.py",
+        "tests/unit/privacy/test_replace_one.py",
+    ),
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
@@ -93,6 +96,7 @@ MUTANTS = [
         "float(mechanism.noise * sensitivity",
         "float(0.97 * mechanism.noise * sensitivity",
     ),
+    Mutant("rounding of the sum not covered", RELEASE, " * (1 + rounding))", ")"),
     Mutant(
         "noise not divided by q",
         RELEASE,
@@ -130,6 +134,24 @@ MUTANTS = [
         "standard_normal(values.shape[-1])\n",
     ),
     Mutant("noise drawn too narrow from the system", NOISE, "scale=scale)", "scale=0.9 * scale)"),
+    Mutant(
+        "coins from a seed, labelled as the system's",
+        NOISE,
+        "os.urandom(8 * count)",
+        "np.random.default_rng(0).bytes(8 * count)",
+    ),
+    Mutant(
+        "subsets from a generator that can be seeded, labelled as the system's",
+        NOISE,
+        "random.SystemRandom().sample",
+        "random.sample",
+    ),
+    Mutant(
+        "NumPy's noise in place of OpenDP's",
+        NOISE,
+        "np.asarray(mechanism(values.ravel().tolist()), dtype=float).reshape(values.shape)",
+        "values + scale * np.random.default_rng().standard_normal(values.shape)",
+    ),
     Mutant("coins biased", NOISE, "< probability * 2.0**53", "< 0.9 * probability * 2.0**53"),
     Mutant(
         "event claims more noise",
@@ -158,10 +180,38 @@ MUTANTS = [
     Mutant(
         "count forgotten in pld",
         ACCOUNTANT,
-        "max(1.0, widest / 25))\n    for event, count in groups:",
-        "max(1.0, widest / 25))\n    for event, count in ((e, 1) for e, _ in groups):",
+        "(adjacency, step)\n    for event, count in groups:",
+        "(adjacency, step)\n    for event, count in ((e, 1) for e, _ in groups):",
     ),
-    Mutant("replacement not doubled", ACCOUNTANT, "event.noise / 2", "event.noise"),
+    Mutant("rounding not kept back in pld", ACCOUNTANT, "delta - kept_back)", "delta)"),
+    Mutant("exact answer rounded down", ACCOUNTANT, "found * (1 + 1e-9) + 1e-9", "found - 1e-9"),
+    Mutant(
+        "replacement not doubled in a fixed sample",
+        ACCOUNTANT,
+        "GaussianDpEvent(event.noise / 2)",
+        "GaussianDpEvent(event.noise)",
+    ),
+    Mutant(
+        "a record replaced taken as a site left out",
+        ACCOUNTANT,
+        "noise=event.noise / 2)",
+        "noise=event.noise)",
+    ),
+    Mutant(
+        "a record's exact answer not doubled", ACCOUNTANT, "(groups) * (1 + replaced)", "(groups)"
+    ),
+    Mutant(
+        "a record replaced under sampling taken as a site left out",
+        ACCOUNTANT,
+        "relation.REPLACE_ONE if replaced else",
+        "relation.REPLACE_SPECIAL if replaced else",
+    ),
+    Mutant(
+        "a record replaced under sampling answered by all",
+        ACCOUNTANT,
+        "and any(map(_poisson_sampled, counts))",
+        "and False",
+    ),
     Mutant(
         "fixed samples counted as Poisson",
         ACCOUNTANT,
@@ -192,6 +242,7 @@ MUTANTS = [
         "or digest != entry_digest(previous, seq, round_number, header, payload)",
         "",
     ),
+    Mutant("commits not brought to disk", LEDGER, "synchronous = EXTRA", "synchronous = OFF"),
     Mutant("truncation not noticed", LEDGER, "if head.entries > count:", "if False:"),
     Mutant("payload outside the digest", CHAIN, "header.encode(), payload)", "header.encode())"),
     Mutant(
@@ -321,22 +372,27 @@ def strays() -> list[str]:
     return [mutant.what for mutant in MUTANTS if texts[mutant.file].count(mutant.old) != 1]
 
 
+def named(words: list[str]) -> list[Mutant]:
+    """The mutants with one of the words in their name or file; without words, all."""
+    chosen = [m for m in MUTANTS if not words or any(w in f"{m.file}: {m.what}" for w in words)]
+    if not chosen:
+        raise SystemExit(f"no mutant has a name or a file with {' or '.join(words)}")
+    return chosen
+
+
 def main() -> None:
-    """Try every mutant, or those that are named; exit with status 1 if one is not noticed."""
+    """Try every mutant, or those named; exit with status 1 if one is not noticed."""
     if astray := strays():
         raise SystemExit(f"these must find their line once: {', '.join(astray)}")
-    words = sys.argv[1:] or [""]
-    tried = [mutant for mutant in MUTANTS if any(word in mutant.what for word in words)]
-    if not tried:
-        raise SystemExit(f"no mutant has one of {words} in its name")
+    chosen = named(sys.argv[1:])
     survivors = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(zip(tried, pool.map(survives, tried), strict=True))
+        verdicts = list(zip(chosen, pool.map(survives, chosen), strict=True))
     for number, (mutant, alive) in enumerate(verdicts, 1):
         survivors += [mutant.what] * alive
         verdict = "SURVIVED" if alive else "noticed"
-        print(f"{number:2d}/{len(tried)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
-    print(f"{len(tried) - len(survivors)} of {len(tried)} mutants noticed")
+        print(f"{number:2d}/{len(chosen)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants noticed")
     sys.exit(bool(survivors))
 
 

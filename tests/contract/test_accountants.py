@@ -39,6 +39,22 @@ def test_the_order_of_rounds_does_not_matter(name: str) -> None:
 
 
 @everyone
+def test_counted_rounds_are_the_same_as_listed_ones(name: str) -> None:
+    assert epsilon({EVENT: 7}, 1e-5, name) == epsilon([EVENT] * 7, 1e-5, name)
+
+
+@everyone
+def test_a_hundred_million_rounds_are_answered_or_refused(name: str) -> None:
+    whole, sampled = (SubsampledGaussian(1e4, q, 100) for q in (1.0, 0.5))
+    assert 1 < epsilon({whole: 10**8}, 1e-5, name) < 10
+    if name == "pld":
+        with pytest.raises(UnsupportedEvent, match="at most 10000 sampled rounds, got 100000000"):
+            epsilon({sampled: 10**8}, 1e-5, name)
+    else:
+        assert 0.5 < epsilon({sampled: 10**8}, 1e-5, name) < 5
+
+
+@everyone
 def test_free_rounds_change_nothing(name: str) -> None:
     mixed: list[Event] = [EVENT, DataFree(), EVENT]
     assert epsilon(mixed, 1e-5, name) == epsilon([EVENT, EVENT], 1e-5, name)

@@ -30,6 +30,7 @@ PUBLISHED = [
 ]
 KEYS = {
     "epsilon",
+    "replace_one",
     "noise",
     "delta",
     "agents",
@@ -96,6 +97,40 @@ def test_an_accountant_without_a_bound_for_fixed_samples_refuses_them(accountant
         answer(plan, noise=1.0, epsilon=None, accountant=accountant)
 
 
+def test_a_record_replaced_is_answered_for_beside_a_site_left_out() -> None:
+    found = answer(Plan(50, 4, 1.0, 1e-5), noise=None, epsilon=4.0, accountant="pld")
+    assert found["epsilon"]["pld"] == pytest.approx(4.0, abs=1e-3)
+    assert found["replace_one"] == {"pld": pytest.approx(9.08, abs=0.01)}
+
+
+def test_a_record_replaced_is_answered_for_by_pld_where_the_one_asked_has_no_answer() -> None:
+    found = answer(Plan(50, 4, 0.5, 1e-5), noise=2.0, epsilon=None, accountant="moments")
+    assert set(found["epsilon"]) == {"moments"}
+    assert set(found["replace_one"]) == {"pld"}
+
+
+def test_for_fixed_samples_both_figures_are_the_same() -> None:
+    found = answer(Plan(50, 4, 0.5, 1e-5, "fixed"), noise=2.0, epsilon=None, accountant="all")
+    assert found["epsilon"] == found["replace_one"]
+
+
+def test_a_million_rounds_are_answered_for_without_pld_where_it_has_no_answer() -> None:
+    plan = Plan(50, 10**6, 0.3)
+    result = answer(plan, noise=3000.0, epsilon=None, accountant="all")
+    assert list(result["epsilon"]) == ["moments", "rdp", "gdp"]
+    assert result["replace_one"] == {}
+    name, costs = costs_of_stricter_delta(plan, result)
+    assert name == "rdp"
+    assert costs[1e-6] > costs[1e-5] > result["epsilon"]["rdp"]
+    found = answer(plan, noise=None, epsilon=1.0, accountant="all")
+    assert 0.99 < found["epsilon"]["rdp"] <= 1.0
+
+
+def test_a_million_rounds_without_sampling_are_answered_for_by_pld_too() -> None:
+    result = answer(Plan(50, 10**6, 1.0), noise=3000.0, epsilon=None, accountant="all")
+    assert list(result["epsilon"]) == ["moments", "rdp", "pld", "gdp"]
+
+
 @pytest.mark.parametrize("given", [{}, {"noise": 1.0, "epsilon": 2.0}])
 def test_exactly_one_of_noise_and_epsilon_is_asked_for(given: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="not both and not neither"):
@@ -113,6 +148,7 @@ def test_exactly_one_of_noise_and_epsilon_is_asked_for(given: dict[str, float]) 
         {"agents": 0},
         {"agents": 1},  # N^(−1.1) is no probability to fail with
         {"rounds": 0},
+        {"rounds": 10**9 + 1},
         {"participation": 0.0},
         {"participation": 1.3},
         {"participation": -0.1},

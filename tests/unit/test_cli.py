@@ -127,6 +127,7 @@ def test_a_budget_as_json_has_these_keys() -> None:
     data = json.loads(result.stdout)
     assert set(data) == {
         "epsilon",
+        "replace_one",
         "noise",
         "delta",
         "agents",
@@ -166,6 +167,38 @@ def test_a_budget_as_text_says_the_adjacency_and_which_is_a_bound() -> None:
     assert "zero in every round" in text
 
 
+def test_a_budget_as_text_says_which_epsilon_covers_what() -> None:
+    question = budget(agents=50, rounds=4, participation=1, noise=1.1111, accountant="pld")
+    result = CliRunner(env={"COLUMNS": "200"}).invoke(cli.app, question)
+    data = json.loads(CliRunner().invoke(cli.app, [*question, "--json"]).stdout)
+    text = " ".join(result.stdout.split())
+    assert (
+        f"ε = {data['epsilon']['pld']:.2f} (pld): a site's whole contribution is hidden against "
+        f"its absence (zero-out)."
+    ) in text
+    assert (
+        f"ε = {data['replace_one']['pld']:.2f} (pld): one record at a site is hidden against its "
+        f"replacement by another, which can move the site's vector twice as far (replace-one)."
+    ) in text
+
+
+def test_which_epsilon_covers_what_is_said_by_the_least_bound() -> None:
+    from sottovoce.cli.show import meanings
+
+    site, record = meanings({"gdp": 1.0, "rdp": 3.0, "pld": None}, {"pld": None})
+    assert site.startswith("ε = 3.00 (rdp): a site's")
+    assert record.startswith("ε = ∞ (pld): one record")
+    site, _ = meanings({"gdp": 1.0}, {})
+    assert site.startswith("ε = 1.00 (gdp)")
+    assert meanings({}, {})[0].startswith("ε = ∞: a site's")
+
+
+def test_a_budget_as_text_says_when_nothing_is_known_of_a_record() -> None:
+    question = budget(rounds=10**6, noise=1000, accountant="all")
+    text = " ".join(CliRunner().invoke(cli.app, question).stdout.split())
+    assert "No bound is known here for one record at a site replaced by another." in text
+
+
 def test_a_noise_is_found_for_an_epsilon() -> None:
     arguments = budget(noise=None, epsilon=3.0)
     data = json.loads(CliRunner().invoke(cli.app, [*arguments, "--json"]).stdout)
@@ -178,6 +211,21 @@ def test_a_noise_is_found_for_an_epsilon() -> None:
 def test_no_protection_to_speak_of_is_null_and_never_invalid_json() -> None:
     result = CliRunner().invoke(cli.app, [*budget(noise=1e-3, accountant="gdp"), "--json"])
     assert json.loads(result.stdout)["epsilon"] == {"gdp": None}
+
+
+def test_hardly_any_noise_is_answered_by_every_accountant() -> None:
+    question = budget(rounds=3, participation=0.3, noise=0.05, delta=1e-5, accountant="all")
+    result = CliRunner().invoke(cli.app, [*question, "--json"])
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)["epsilon"]
+    assert set(found) == {"moments", "rdp", "pld", "gdp"}
+    assert all(value is None or value > 100 for value in found.values())
+
+
+def test_a_hundred_million_rounds_need_no_memory_for_each() -> None:
+    result = CliRunner().invoke(cli.app, [*budget(rounds=10**8, accountant="all"), "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["epsilon"]["rdp"] > 1e6
 
 
 @pytest.mark.parametrize(
@@ -198,6 +246,7 @@ def test_no_protection_to_speak_of_is_null_and_never_invalid_json() -> None:
         ({"agents": 0}, "agents must be"),
         ({"agents": 1, "delta": None}, "needs at least 2 agents"),
         ({"rounds": 0}, "rounds must be"),
+        ({"rounds": 10**400}, "rounds must be"),
         ({"accountant": "magic"}, "accountant must be one of moments, rdp, pld, gdp, all"),
         ({"accountant": "moments", "sampling": "fixed"}, "no sound bound for fixed-size"),
         ({"sampling": "stratified"}, "sampling must be one of ('poisson', 'fixed')"),

@@ -38,6 +38,8 @@ def test_the_settings_are_told_in_words(plan: Plan) -> None:
     assert "sottovoce for 200 agents, 2 parameters" in out
     for words in ("ε spent (pld)", "zero-out", "noise z", "clip S", "features M", "32", "revealed"):
         assert words in out
+    assert "(pld): a site's whole contribution is hidden against its absence (zero-out)." in out
+    assert "(pld): one record at a site is hidden against its replacement by another" in out
     assert "Expected gain" not in out  # nothing was rehearsed
 
 
@@ -54,6 +56,7 @@ def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
     found = json.loads(out)
     assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (4, 1, 3, 2)
     assert found["epsilon"] <= 2.0
+    assert found["replace_one"]["pld"] > 2 * found["epsilon"]
     assert found["rehearsal"]["runs"] == 2
     assert json.loads(plan("--json", delta=0.01)[1])["delta"] == 0.01
 
@@ -80,6 +83,7 @@ def test_enough_agents_are_not(plan: Plan) -> None:
         ({"dims": 0}, "dims must be at least 1"),
         ({"dims": 7, "runs": 2}, "at most 6 dimensions; 0 runs do without one"),
         ({"rounds": 0}, "rounds must be at least 1"),
+        ({"rounds": 10**8}, "rounds must be at most 1000000"),
         ({"rounds": -5}, "rounds must be at least 1, got rounds=-5"),
         ({"delta": 2}, "delta must be in (0, 1)"),
         ({"delta": 0}, "delta must be in (0, 1)"),

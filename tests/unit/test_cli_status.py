@@ -23,8 +23,9 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Reply
-from sottovoce.privacy.accountant import epsilon
+from sottovoce.privacy.accountant import epsilon, replace_one
 from sottovoce.privacy.budget import Budget, paper_delta
+from sottovoce.privacy.events import SubsampledGaussian
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Float, Space
@@ -84,6 +85,9 @@ def test_the_status_says_where_the_study_stands_and_what_was_spent(
     assert f"ε = {spent['pld']:.2f} (pld)" in text
     assert f"{spent['moments']:.2f} (moments), {spent['rdp']:.2f} (rdp)" in text
     assert f"9 granted, {9 - spent['pld']:.4g} left; δ = 0.001, zero-out adjacency." in text
+    replaced = replace_one(found_events(folder), 1e-3)
+    assert f"ε = {spent['pld']:.2f} (pld): a site's whole contribution is hidden" in text
+    assert f"ε = {replaced:.2f} (pld): one record at a site is hidden" in text
     assert f"Newest digest: {found['head']}" in text
     assert "an estimate" in text
     assert "simulation" not in text
@@ -103,6 +107,10 @@ def test_the_json_has_every_number(folder: Path, capsys: pytest.CaptureFixture[s
     assert found["fingerprint"] == STUDY.fingerprint
     assert found["epsilon"] == found["epsilon_by_accountant"]["pld"]
     assert set(found["epsilon_by_accountant"]) == {"moments", "rdp", "pld"}
+    half = [SubsampledGaussian(1.0, 1.0, AGENTS)]
+    assert found["replace_one"] == {
+        name: epsilon(half, 1e-3, name) for name in ("moments", "rdp", "pld")
+    }
     assert found["left"] == pytest.approx(9 - found["epsilon"])
     (first,) = found["by_round"]
     assert (first["replied"], first["spoke"]) == (2, 2)
@@ -225,6 +233,7 @@ def test_a_study_without_protection_has_spent_without_end(
         server.close()
         found = look(tmp_path / f"{name}.db")
         assert found["epsilon"] is None
+        assert set(found["replace_one"].values()) == {None}
         assert found["by_round"][0]["signal_to_noise"] is None
         assert "ε = ∞ (pld)" in said(capsys, tmp_path / f"{name}.db")
 
@@ -241,6 +250,7 @@ def test_fixed_samples_are_accounted_by_rdp(tmp_path: Path) -> None:
     assert (found["accountant"], found["adjacency"]) == ("rdp", "replace-one")
     assert found["epsilon"] is not None
     assert set(found["epsilon_by_accountant"]) == {"rdp"}
+    assert found["replace_one"] == found["epsilon_by_accountant"]
 
 
 # ledgers that cannot be trusted

@@ -26,7 +26,7 @@ from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 
 KEYS = {
-    *("epsilon", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
+    *("epsilon", "replace_one", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
     *("noise", "clip", "participation", "features", "lengthscale", "initial"),
     *("revealed", "signal_to_noise", "rehearsal"),
 }

@@ -260,7 +260,8 @@ def test_but_for_the_vector_nothing_that_is_said_depends_on_the_data(
 def test_the_app_sends_the_sites_records_and_nothing_else(tmp_path: Path) -> None:
     from flwr.app import Context, Message, MessageType
     from flwr.supercore.task_identity import TaskIdentity
-    from sottovoce.flower.clientapp import app
+
+    from sottovoce.flower.site.app import app
 
     TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = 1, 7, 1
     message = Message(RecordDict(), 7, MessageType.TRAIN, group_id="token")

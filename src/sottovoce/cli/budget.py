@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sottovoce.cli.show import ERR, OUT, Json, number, print_json
+from sottovoce.cli.show import ERR, OUT, Json, meanings, number, print_json
 
 _PUBLIC = "the number of agents, regions, weights, S, q and z are public."
 _ADJACENCY_NOTES = {
@@ -51,6 +51,8 @@ def budget(
             table.add_row(name, number(value), _ACCOUNTANT_NOTES[name])
         OUT.print(table)
         OUT.print(f"Noise multiplier z = {result['noise']:g}, {sampling} sampling.")
+        for sentence in meanings(result["epsilon"], result["replace_one"]):
+            OUT.print(sentence)
         OUT.print(f"Adjacency: {_ADJACENCY_NOTES[result['adjacency']]}")
     if delta is None:
         _warn_of_delta(result["delta"], *costs_of_stricter_delta(plan, result))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.cli.show import ERR, OUT, Json, meanings, print_json
 
 
 def plan(
@@ -33,6 +33,8 @@ def plan(
     for name, value in _rows(found):
         table.add_row(name, value)
     OUT.print(table)
+    for sentence in meanings({"pld": found["epsilon"]}, found["replace_one"]):
+        OUT.print(sentence)
     gain = found["rehearsal"]
     if gain is not None:
         OUT.print(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the commands that need it load it
 OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
 
+Found = Mapping[str, float | None]  # ε by accountant; None is infinite
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -37,6 +38,29 @@ def guarantee(summary: Summary) -> str:
         f"ε = {epsilon:.2f} ({summary.accountant}), {by_others}; δ = {summary.delta:.3g}, "
         f"{summary.adjacency} adjacency. A simulation: its seeded noise protects nobody."
     )
+
+
+def meanings(epsilon: Found, replaced: Found) -> list[str]:
+    """Which ε covers what, a sentence each: a site's whole contribution, and one record at it."""
+    site = "a site's whole contribution is hidden against its absence (zero-out)."
+    record = (
+        "one record at a site is hidden against its replacement by another, which can move the "
+        "site's vector twice as far (replace-one)."
+    )
+    unknown = "No bound is known here for one record at a site replaced by another."
+    return [
+        f"{_least(epsilon)}: {site}",
+        f"{_least(replaced)}: {record}" if replaced else unknown,
+    ]
+
+
+def _least(found: Found) -> str:
+    """The least of the bounds; of an approximation only, if that is all there is."""
+    sound = [name for name in ("pld", "rdp", "moments") if name in found] or list(found)
+    if not sound:
+        return "ε = ∞"
+    name = min(sound, key=lambda each: math.inf if (e := found[each]) is None else e)
+    return f"ε = {number(found[name])} ({name})"
 
 
 def number(value: float | None) -> str:

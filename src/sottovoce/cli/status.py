@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sottovoce.cli.show import ERR, OUT, Json, number, print_json
+from sottovoce.cli.show import ERR, OUT, Found, Json, meanings, number, print_json
 from sottovoce.errors import InvalidInput, LedgerError
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _privacy(events: list[Event], budget: Any, agents: int) -> dict[str, Any]:
     known = isinstance(budget, dict)
     delta = float(budget["delta"]) if known else paper_delta(max(agents, 2))
     granted = float(budget["epsilon"]) if known else None
-    spent = _spent(tuple(events), delta)
+    spent, replaced = _spent(tuple(events), delta)
     tightest = "pld" if "pld" in spent else "rdp"
     by = str(budget["accountant"]) if known else tightest
     epsilon = spent.get(by)
@@ -111,6 +112,7 @@ def _privacy(events: list[Event], budget: Any, agents: int) -> dict[str, Any]:
     return {
         "epsilon": epsilon,
         "epsilon_by_accountant": spent,
+        "replace_one": replaced,
         "accountant": by,
         "delta": delta,
         "granted": granted,
@@ -119,15 +121,15 @@ def _privacy(events: list[Event], budget: Any, agents: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=4)  # watching, the same question comes once a second
-def _spent(events: tuple[Event, ...], delta: float) -> dict[str, float | None]:
-    from sottovoce.privacy.accountant import BOUNDS, every_epsilon
+def _spent(events: tuple[Event, ...], delta: float) -> tuple[Found, Found]:
+    """Of a site's whole contribution, and of one record replaced by another."""
+    from sottovoce.privacy.accountant import BOUNDS, epsilon, every_epsilon, replace_one
 
-    found = every_epsilon(events, delta)
-    return {
-        name: found[name] if math.isfinite(found[name]) else None
-        for name in BOUNDS
-        if name in found
-    }
+    def bounds(measure: Callable[..., float]) -> Found:
+        found = every_epsilon(events, delta, measure)
+        return {n: found[n] if math.isfinite(found[n]) else None for n in BOUNDS if n in found}
+
+    return bounds(epsilon), bounds(replace_one)
 
 
 def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -> dict[str, Any]:
@@ -172,6 +174,7 @@ def _page(found: dict[str, Any]) -> Group:
         Text(title),
         Text(f"Released: {found['released']} of {found['releases']} rounds; the study is {state}."),
         Text(_guarantee(found)),
+        *map(Text, meanings(found["epsilon_by_accountant"], found["replace_one"])),
     ]
     table = Table(title="Rounds released")
     for column in ("round", "time (UTC)", *_COUNTS, "signal to noise"):

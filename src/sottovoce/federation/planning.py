@@ -23,6 +23,7 @@ from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Space
 
 MOST_FEATURES = 256
+MOST_ROUNDS = 1_000_000
 DELTA = 1e-5
 
 
@@ -99,6 +100,7 @@ def within(method: Method, agents: int, rounds: int, epsilon: float, delta: floa
     check_epsilon(method, epsilon)
     check(agents >= 1, "agents must be at least 1", agents=agents)
     check(rounds >= 1, "rounds must be at least 1", rounds=rounds)
+    check(rounds <= MOST_ROUNDS, f"rounds must be at most {MOST_ROUNDS}", rounds=rounds)
     unit = replace(cast(Mechanism, method.mechanism), noise=1.0)
     event, releases = unit.event(agents, "plan"), method.releases.count(rounds)
     noise = _least_noise(cast(SubsampledGaussian, event), releases, epsilon, delta)

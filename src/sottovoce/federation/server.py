@@ -28,10 +28,10 @@ from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
-from sottovoce.privacy.events import DataFree, Event, NonPrivate
+from sottovoce.privacy.events import LARGEST, DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
-from sottovoce.privacy.release import LARGEST, Release, noise_only, release, unprotected
+from sottovoce.privacy.release import Release, noise_only, release, unprotected
 
 
 def aggregate(study: FederatedStudy, round_number: int, vectors: Array, source: Source) -> Release:

@@ -5,7 +5,7 @@
 before it is sent; `noise` is where randomness comes from.
 """
 
-from sottovoce.privacy.accountant import ACCOUNTANTS, BOUNDS, epsilon, every_epsilon
+from sottovoce.privacy.accountant import ACCOUNTANTS, BOUNDS, epsilon, every_epsilon, replace_one
 from sottovoce.privacy.budget import Budget, noise_for, paper_delta
 from sottovoce.privacy.events import (
     DataFree,
@@ -52,5 +52,6 @@ __all__ = [
     "paper_delta",
     "read_ledger",
     "release",
+    "replace_one",
     "unprotected",
 ]

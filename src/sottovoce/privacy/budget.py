@@ -76,7 +76,7 @@ def noise_for(
     @cache  # an answer by pld takes half a second, and the search asks for some twice
     def excess(log_z: float, by: str) -> float:
         likewise = replace(event, noise=math.exp(log_z))
-        return min(epsilon([likewise] * rounds, delta, by) - target, 1e6)
+        return min(epsilon({likewise: rounds}, delta, by) - target, 1e6)
 
     low, high = (math.log(z) for z in _NOISE_RANGE)
     if accountant == "pld" and excess(high, "rdp") <= 0 < excess(low, "rdp"):

@@ -21,6 +21,9 @@ from sottovoce.errors import LedgerError, check
 Sampling = Literal["poisson", "fixed"]
 SAMPLINGS: tuple[Sampling, ...] = ("poisson", "fixed")
 
+SMALLEST, LARGEST = 1e-100, 1e100  # beyond them squares under- or overflow
+SANE = f"between {SMALLEST:g} and {LARGEST:g}"
+
 
 @dataclass(frozen=True)
 class SubsampledGaussian:
@@ -34,6 +37,7 @@ class SubsampledGaussian:
 
     def __post_init__(self) -> None:
         check(0 < self.noise < float("inf"), "z must be finite and above 0", z=self.noise)
+        check(SMALLEST <= self.noise <= LARGEST, f"z must be {SANE}", z=self.noise)
         check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
         check(
@@ -58,6 +62,7 @@ class DataFree:
 
 
 Event = SubsampledGaussian | NonPrivate | DataFree
+Events = Iterable[Event] | Mapping[Event, int]  # one by one, or each with its count
 
 _KINDS: dict[str, type[SubsampledGaussian] | type[NonPrivate] | type[DataFree]] = {
     "subsampled-gaussian": SubsampledGaussian,
@@ -84,12 +89,15 @@ def from_dict(data: Mapping[str, Any]) -> Event:
         raise LedgerError(f"not a valid {kind} event: {error}") from error
 
 
-def adjacency(events: Iterable[Event]) -> str:
+def adjacency(events: Events) -> str:
     """Between which federations ε is a bound: "replace-one" says more, and includes "zero-out"."""
     fixed = any(isinstance(e, SubsampledGaussian) and e.sampling == "fixed" for e in events)
     return "replace-one" if fixed else "zero-out"
 
 
-def grouped(events: Iterable[Event]) -> Counter[Event]:
+def grouped(events: Events) -> Counter[Event]:
     """How often each event occurs, leaving out those that spend nothing."""
-    return Counter(event for event in events if not isinstance(event, DataFree))
+    counts = Counter(events)
+    for free in [event for event in counts if isinstance(event, DataFree)]:
+        del counts[free]
+    return counts

@@ -22,7 +22,10 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import check
 from sottovoce.privacy.events import (
+    LARGEST,
     SAMPLINGS,
+    SANE,
+    SMALLEST,
     DataFree,
     Event,
     NonPrivate,
@@ -33,8 +36,6 @@ from sottovoce.privacy.noise import Source
 
 Sensitivity = Literal["paper", "tight"]
 SENSITIVITIES: tuple[Sensitivity, ...] = ("paper", "tight")
-
-LARGEST = 1e100  # above this a square could overflow; no honest vector comes near
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,16 @@ class Mechanism:
 
     def __post_init__(self) -> None:
         check(self.clip > 0, "S must be above 0", S=self.clip)
+        # with a smaller S, squares underflow to zero and long vectors pass
+        check(self.clip >= SMALLEST, f"S must be at least {SMALLEST:g}", S=self.clip)
         check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
         check(0 <= self.noise < math.inf, "z must be finite and at least 0", z=self.noise)
         check(
-            math.isfinite(self.clip) or self.noise == 0,
-            "noise needs a finite clip S",
+            self.noise == 0 or SMALLEST <= self.noise <= LARGEST, f"z must be {SANE}", z=self.noise
+        )
+        check(
+            self.clip <= LARGEST or self.noise == 0,
+            f"noise needs a finite clip S, of at most {LARGEST:g}",
             S=self.clip,
             z=self.noise,
         )
@@ -103,7 +109,7 @@ class Release:
 
 
 def clipped(vectors: Any, limit: float) -> Any:
-    """Each row scaled down to norm `limit` if above it; rows that are not finite become zero."""
+    """Each row scaled down to norm `limit` if above it; rows that are not sane become zero."""
     xp = array_namespace(vectors)
     usable = xp.all(xp.isfinite(vectors) & (xp.abs(vectors) <= LARGEST), axis=-1, keepdims=True)
     vectors = xp.where(usable, vectors, xp.zeros_like(vectors))

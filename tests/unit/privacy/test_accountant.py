@@ -8,7 +8,15 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from sottovoce.errors import InvalidInput, UnsupportedEvent
-from sottovoce.privacy.accountant import epsilon, every_epsilon, gdp, moments, pld, rdp
+from sottovoce.privacy.accountant import (
+    Accountant,
+    epsilon,
+    every_epsilon,
+    gdp,
+    moments,
+    pld,
+    rdp,
+)
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 
@@ -70,6 +78,60 @@ def test_full_participation_is_the_plain_gaussian_mechanism() -> None:
     assert pld(events, 1e-5) >= exact - 1e-9
     assert rdp(events, 1e-5) >= exact
     assert moments(events, 1e-5) >= exact
+
+
+# rounds, z, δ, and ε by the Gaussian formula in 400 digits
+EXACT = [
+    (4, 4.0, 1e-5, 1.9930914044151196),
+    (153, 7.8, 5e-13, 12.186686644641908),
+    (278, 3.2, 1e-8, 42.138019446327682),
+    (1, 1000.0, 1e-12, 0.0056995464684262821),
+    (1, 100000.0, 1e-12, 4.8819950635304925e-5),
+    (40, 1.0, 1e-12, 63.818730290916375),
+    (3, 0.01, 1e-5, 15737.712878038889),
+    (60, 3.0, 1e-300, 98.79817506668634),
+]
+
+
+@pytest.mark.parametrize(("rounds", "z", "delta", "exact"), EXACT)
+def test_without_sampling_pld_and_gdp_are_the_exact_answer_rounded_up(
+    rounds: int, z: float, delta: float, exact: float
+) -> None:
+    for accountant in (pld, gdp):
+        found = accountant([SubsampledGaussian(z, 1.0, 50)] * rounds, delta)
+        assert exact < found <= exact * (1 + 1e-8) + 1e-8
+
+
+def test_unequal_rounds_without_sampling_are_one_gaussian_release() -> None:
+    apart = [SubsampledGaussian(z, 1.0, 50) for z in (3.0, 4.0)]
+    assert pld(apart, 1e-12) == pytest.approx(pld([SubsampledGaussian(2.4, 1.0, 50)], 1e-12))
+
+
+def test_pld_leaves_room_for_the_rounding_of_its_convolutions() -> None:
+    # q = 1 but for the last digit, so that the losses are convolved; the formula is the truth
+    z, rounds, delta = 7.805775641149074, 153, 5.418602074147206e-13
+    truth = gdp([SubsampledGaussian(z, 1.0, 50)] * rounds, delta)
+    assert pld([SubsampledGaussian(z, 1 - 1e-15, 50)] * rounds, delta) > truth
+
+
+def test_pld_has_no_answer_below_the_rounding_of_its_convolutions() -> None:
+    assert pld([SubsampledGaussian(2.0, 0.5, 50)], 1e-15) == math.inf
+
+
+@pytest.mark.parametrize("accountant", [moments, rdp, gdp])
+@pytest.mark.parametrize("z", [1e-9, 1e-2, 0.05, 0.1, 1e3, 1e9])
+@pytest.mark.parametrize("q", [1e-3, 0.3, 1.0])
+@pytest.mark.parametrize("delta", [0.9, 1e-5, 1e-300])
+def test_odd_noise_and_odd_delta_get_an_answer_never_an_error(
+    accountant: Accountant, z: float, q: float, delta: float
+) -> None:
+    assert accountant([SubsampledGaussian(z, q, 50)] * 3, delta) >= 0
+
+
+@pytest.mark.parametrize(("z", "q"), [(1e-9, 0.3), (1e-9, 1.0), (1e-4, 0.3), (1e-2, 1e-3)])
+def test_hardly_any_noise_is_too_little_for_pld_not_too_much(z: float, q: float) -> None:
+    events = [SubsampledGaussian(z, q, 50)] * 3
+    assert pld(events, 1e-5) > 1000
 
 
 def test_fixed_size_samples_cost_more_under_their_sound_bound_than_poisson_ones() -> None:

@@ -49,6 +49,11 @@ def test_grouping_leaves_out_what_spends_nothing() -> None:
     assert grouped([DataFree(), NonPrivate(), DataFree()]) == {NonPrivate(): 1}
 
 
+def test_events_may_come_counted() -> None:
+    event = SubsampledGaussian(1.0, 0.5, 3)
+    assert grouped({event: 10**9, DataFree(): 4}) == {event: 10**9}
+
+
 @pytest.mark.parametrize(
     "bad",
     [
@@ -70,6 +75,8 @@ def test_what_is_not_an_event_is_refused_not_guessed(bad: dict[str, Any]) -> Non
         (0.0, 0.5, 3, "poisson", "z must"),
         (float("inf"), 0.5, 3, "poisson", "z must"),
         (float("nan"), 0.5, 3, "poisson", "z must"),
+        (1e-170, 0.5, 3, "poisson", "z must be between"),
+        (1e170, 0.5, 3, "poisson", "z must be between"),
         (1.0, 0.0, 3, "poisson", "q must"),
         (1.0, 1.3, 3, "poisson", "q=1.3"),
         (1.0, 0.5, 0, "poisson", "agents"),

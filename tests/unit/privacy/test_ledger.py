@@ -25,6 +25,16 @@ def tampered(path: Path, statement: str, *values: Any) -> None:
     db.close()
 
 
+def test_a_commit_is_on_disk_before_it_counts_in_a_new_and_in_a_reopened_ledger(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        ledger = Ledger(tmp_path / "study.ledger", STUDY)
+        (level,) = ledger._db.execute("PRAGMA synchronous").fetchone()
+        ledger.close()
+        assert level == 3  # EXTRA: SQLite syncs the file and its folder
+
+
 def test_a_reopened_ledger_has_the_same_bytes_events_and_head(tmp_path: Path) -> None:
     path = tmp_path / "study.ledger"
     ledger = Ledger(path, STUDY)

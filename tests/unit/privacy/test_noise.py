@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import builtins
+import os
+import random
 from typing import Any
 
 import numpy as np
@@ -64,6 +66,47 @@ def test_a_seed_repeats_and_is_labelled_as_simulation() -> None:
 
 def test_system_entropy_is_not_a_simulation() -> None:
     assert not SystemEntropy().simulation
+
+
+def test_the_systems_coins_are_what_the_operating_system_gives(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = (SystemEntropy().coins(256, 0.5) for _ in range(2))
+    assert not np.array_equal(first, second)
+    low, high = (0.5 - 2**-10) * 2**64, (0.5 + 2**-10) * 2**64
+    given = np.asarray([0, low, high, 2**64 - 1], dtype=np.uint64)
+    monkeypatch.setattr(os, "urandom", lambda size: given.tobytes()[:size])
+    assert SystemEntropy().coins(4, 0.5).tolist() == [True, True, False, False]
+
+
+def test_the_systems_subsets_follow_the_operating_system_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def after_a_seed() -> list[bool]:
+        random.seed(0)
+        return [bool(drawn) for drawn in SystemEntropy().subset(300, 150)]
+
+    assert after_a_seed() != after_a_seed()
+    monkeypatch.setattr(random, "_urandom", lambda size: bytes(range(size)))
+    assert after_a_seed() == after_a_seed()
+
+
+def test_the_systems_noise_is_what_opendp_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SystemEntropy()
+    real, returned = source._dp.m.make_gaussian, list[list[float]]()
+
+    def watched(*space: Any, scale: float) -> Any:
+        mechanism = real(*space, scale=scale)
+
+        def run(values: list[float]) -> list[float]:
+            returned.append(mechanism(values))
+            return returned[-1]
+
+        return run
+
+    monkeypatch.setattr(source._dp.m, "make_gaussian", watched)
+    drawn = source.add_gaussian(np.ones((2, 3)), 1.5)
+    assert [drawn.ravel().tolist()] == returned
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "x", True, None])

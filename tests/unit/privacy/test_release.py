@@ -208,6 +208,15 @@ def test_diagnostics_count_the_clipped_and_weigh_signal_against_noise() -> None:
     assert diagnose(vectors(), weights(), Mechanism(noise=0.0)).signal_to_noise == math.inf
 
 
+@pytest.mark.parametrize("kind", ["paper", "tight"])
+def test_the_noise_covers_what_rounding_may_add_to_the_sum(kind: Any) -> None:
+    many = 20_000
+    everyone = np.full((1, many), 1 / many)
+    mechanism = Mechanism(clip=2.0, participation=0.5, noise=3.0, sensitivity=kind)
+    covered = noise_scale(everyone, 100, mechanism) / (3.0 * sensitivity(everyone, mechanism))
+    assert covered - 1 == pytest.approx((many**2 + 100) * 2.0**-52, rel=1e-6)
+
+
 def test_no_noise_means_no_scale_even_with_an_infinite_clip() -> None:
     assert noise_scale(weights(), M, Mechanism(clip=math.inf, noise=0.0)) == 0.0
 
@@ -219,12 +228,17 @@ def test_no_noise_means_no_scale_even_with_an_infinite_clip() -> None:
         ({"clip": -1.0}, "S=-1.0"),
         ({"clip": math.nan}, "S must"),
         ({"clip": math.inf}, "finite clip"),
+        ({"clip": 1e-170}, "S must be at least 1e-100, got S=1e-170"),
+        ({"clip": 1e-170, "noise": 0.0}, "S must be at least 1e-100"),
+        ({"clip": 1e101}, "clip S, of at most 1e\\+100"),
         ({"participation": 0.0}, r"q must be in \(0, 1\], got q=0.0"),
         ({"participation": 1.3}, "q=1.3"),
         ({"participation": math.nan}, "q must"),
         ({"noise": -0.1}, "z must"),
         ({"noise": math.inf}, "z must"),
         ({"noise": math.nan}, "z must"),
+        ({"noise": 1e-170}, "z must be between 1e-100 and 1e\\+100, got z=1e-170"),
+        ({"noise": 1e170}, "z must be between"),
         ({"sampling": "lottery"}, "lottery"),
         ({"sensitivity": "hopeful"}, "hopeful"),
     ],

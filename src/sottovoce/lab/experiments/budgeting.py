@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, check
-from sottovoce.privacy.accountant import ACCOUNTANTS, epsilon, every_epsilon
+from sottovoce.privacy.accountant import (
+    ACCOUNTANTS,
+    MOST_SAMPLED,
+    epsilon,
+    every_epsilon,
+    replace_one,
+)
 from sottovoce.privacy.budget import noise_for, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
@@ -28,6 +34,7 @@ class Plan:
     def __post_init__(self) -> None:
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
         check(self.rounds >= 1, "rounds must be at least 1", rounds=self.rounds)
+        check(self.rounds <= 10**9, "rounds must be at most a billion", rounds=self.rounds)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         _ = self.event(1.0), self.resolved_delta
 
@@ -47,7 +54,10 @@ class Plan:
 def answer(
     plan: Plan, *, noise: float | None, epsilon: float | None, accountant: str
 ) -> dict[str, Any]:
-    """ε by each accountant asked for, at the noise given or at the noise that ε needs."""
+    """ε by each accountant asked for, at the noise given or at the noise that ε needs.
+
+    `epsilon` is of a site's whole contribution, `replace_one` of one record replaced by another.
+    """
     if (noise is None) == (epsilon is None):
         raise InvalidInput("give either a noise z or a target epsilon, not both and not neither")
     if accountant not in (*ACCOUNTANTS, "all"):
@@ -63,6 +73,7 @@ def answer(
         )
     return {
         "epsilon": _epsilons(plan, noise, accountant),
+        "replace_one": _replaced(plan, noise, accountant),
         "noise": noise,
         "delta": plan.resolved_delta,
         "agents": plan.agents,
@@ -76,7 +87,7 @@ def answer(
 def costs_of_stricter_delta(plan: Plan, result: dict[str, Any]) -> tuple[str, dict[float, float]]:
     """(accountant, δ → ε): what the same noise costs at δ below the one used."""
     name = _guide(plan, "all")
-    events = [plan.event(result["noise"])] * plan.rounds
+    events = {plan.event(result["noise"]): plan.rounds}
     return name, {d: epsilon(events, d, name) for d in STRICTER if d < result["delta"]}
 
 
@@ -84,13 +95,23 @@ def _guide(plan: Plan, accountant: str) -> str:
     """The accountant a noise is chosen by: the one asked for, or the tightest sound one."""
     if accountant != "all":
         return accountant
-    return "rdp" if plan.event(1.0).sampling == "fixed" else "pld"
+    event = plan.event(1.0)
+    too_many = event.participation < 1 and plan.rounds > MOST_SAMPLED
+    return "rdp" if event.sampling == "fixed" or too_many else "pld"
 
 
 def _epsilons(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
-    events = [plan.event(noise)] * plan.rounds
+    events = {plan.event(noise): plan.rounds}
     if accountant == "all":
-        found = every_epsilon(events, plan.resolved_delta)
-    else:
-        found = {accountant: epsilon(events, plan.resolved_delta, accountant)}
+        return _finite(every_epsilon(events, plan.resolved_delta))
+    return _finite({accountant: epsilon(events, plan.resolved_delta, accountant)})
+
+
+def _replaced(plan: Plan, noise: float, accountant: str) -> dict[str, float | None]:
+    """By the accountant asked for; by all that have an answer, if it has none."""
+    found = every_epsilon({plan.event(noise): plan.rounds}, plan.resolved_delta, replace_one)
+    return _finite({accountant: found[accountant]} if accountant in found else found)
+
+
+def _finite(found: dict[str, float]) -> dict[str, float | None]:
     return {name: value if math.isfinite(value) else None for name, value in found.items()}

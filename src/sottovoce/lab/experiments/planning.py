@@ -18,6 +18,7 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as spent
+from sottovoce.privacy.accountant import replace_one
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.events import adjacency
 from sottovoce.privacy.release import Mechanism
@@ -93,6 +94,7 @@ def forecast(
     gained = rehearse(method, dims, agents, rounds, runs) if runs else None
     return {
         "epsilon": spent(events, resolved),
+        "replace_one": {"pld": replace_one(events, resolved)},
         "delta": resolved,
         "adjacency": adjacency(events),
         "agents": agents,
