@@ -31,16 +31,16 @@ TESTS = {
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
     "flower/site/site.py": (
-        "tests/unit/test_replies.py",
+        "tests/unit/flower/site/test_replies.py",
         "tests/endtoend/test_leaving.py",
-        "tests/unit/test_site.py",
+        "tests/unit/flower/site/test_site.py",
     ),
-    "flower/site/memory.py": ("tests/unit/test_site.py",),
+    "flower/site/memory.py": ("tests/unit/flower/site/test_site.py",),
     "flower/coordinator/coordinator.py": (
         "tests/endtoend/test_backup.py",
-        "tests/unit/test_coordinator.py",
+        "tests/unit/flower/coordinator/test_coordinator.py",
     ),
-    "flower/site/app.py": ("tests/unit/test_clientapp.py",),
+    "flower/site/app.py": ("tests/unit/flower/site/test_app.py",),
 }
 
 

@@ -17,44 +17,9 @@ from sottovoce import errors
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "sottovoce"
 
-# A folder imports only from those before it.
-LAYERS = [
-    "errors",
-    "files",
-    "arrays",
-    "device",
-    "space",
-    "optim",
-    "gp",
-    "acquisition",
-    "privacy",
-    "federation",
-    "simulation",
-    "problems",
-    "experiments",
-    "report",
-    "optuna",
-    "flower",
-    "cli",
-]
+DRAWN = runpy.run_path(str(ROOT / "tools" / "architecture.py"))
+LAYERS, rooms_imported, room_of = (DRAWN[k] for k in ("LAYERS", "rooms_imported", "room_of"))
 MODULES = sorted(PACKAGE.rglob("*.py"))
-
-
-def rooms_imported(path: Path) -> set[str]:
-    """The top-level modules of the package that a file imports, wherever in the file."""
-    rooms = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "sottovoce":
-            parts = (node.module or "").split(".")
-            rooms |= {parts[1]} if len(parts) > 1 else {alias.name for alias in node.names}
-        elif isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-            rooms |= {parts[1] for parts in names if parts[0] == "sottovoce" and len(parts) > 1}
-    return rooms - {"__version__"}
-
-
-def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if room_of(p) != "__init__"], ids=room_of)
@@ -69,8 +34,28 @@ def test_privacy_stands_alone(path: Path) -> None:
     assert rooms_imported(path) <= {"privacy", "errors"}
 
 
-def test_every_module_has_its_place_in_the_order() -> None:
+def test_every_folder_has_its_place_in_the_order() -> None:
     assert {room_of(path) for path in MODULES} - {"__init__"} == set(LAYERS)
+
+
+def test_only_the_command_line_imports_the_laboratory() -> None:
+    imports = DRAWN["imports_by_room"]()
+    assert {room for room, others in imports.items() if "lab" in others} == {"cli"}
+
+
+def test_the_drawing_of_the_architecture_is_true() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    assert page == DRAWN["page_with_drawing"](), "make architecture draws it anew"
+
+
+@pytest.mark.parametrize("entry", ["sottovoce.flower.site.app", "sottovoce.flower.coordinator.app"])
+def test_what_a_deployment_runs_loads_nothing_of_the_laboratory(entry: str) -> None:
+    script = f"import sys, {entry}; print(*(m for m in sys.modules if m.startswith('sottovoce')))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert entry in loaded
+    assert not [name for name in loaded if name.split(".")[1:2] in (["lab"], ["cli"])]
 
 
 def test_the_public_names_are_these() -> None:

@@ -20,7 +20,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Settings for a federation from what is public, and the gain to expect from it."""
-    from sottovoce.lab.experiments.planning import LITTLE, forecast
+    from sottovoce.lab.experiments.forecast import LITTLE, forecast
 
     with ERR.status("rehearsing on made-up functions", spinner="line"):
         found = forecast(agents, dims, rounds, epsilon, delta, runs)

@@ -15,7 +15,7 @@ from sottovoce.lab.report import write_report
 from sottovoce.lab.report.page import make_page
 from sottovoce.lab.report.styles import COLOURS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
 FIGURES: list[FigureResult] = [MADE_UP["read"](made) for made in MADE_UP["figures"]()]
 HOSTILE: str = MADE_UP["HOSTILE"]

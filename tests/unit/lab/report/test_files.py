@@ -12,7 +12,7 @@ from sottovoce.errors import StorageError
 from sottovoce.files import write_whole
 from sottovoce.lab.report import read_figures, write_report
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
 
 

@@ -9,7 +9,7 @@ import pytest
 from sottovoce.errors import StorageError
 from sottovoce.lab.report import update_markdown
 
-MADE_UP = runpy.run_path(str(Path(__file__).resolve().parents[1] / "made_up_figures.py"))
+MADE_UP = runpy.run_path(str(Path(__file__).resolve().parents[3] / "made_up_figures.py"))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.lab.report.styles import COLOURS, styles_for
 from sottovoce.lab.report.text import duration, interval, number, numbers, with_error
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[4]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
 FIGURES: dict[str, FigureResult] = {
     figure["name"]: MADE_UP["read"](figure) for figure in MADE_UP["figures"]()

@@ -219,7 +219,7 @@ def test_a_partys_copy_has_its_own_files_and_nobodys_state(project: Path, tmp_pa
 
 
 def test_the_template_is_in_a_wheel() -> None:
-    root = Path(__file__).resolve().parents[2]
+    root = Path(__file__).resolve().parents[3]
     config = tomllib.loads((root / "pyproject.toml").read_text())
     wheel = config["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel == {"packages": ["src/sottovoce"]}  # every file, but for those git ignores

@@ -20,7 +20,7 @@ from sottovoce.federation.methods import (
 from sottovoce.federation.planning import MOST_FEATURES, sized, within
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.gp.kernel import Kernel
-from sottovoce.lab.experiments.planning import LITTLE, forecast, rehearse
+from sottovoce.lab.experiments.forecast import LITTLE, forecast, rehearse
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
