@@ -139,7 +139,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "method without noise": ({"method": "fts"}, "protects nothing"),
     "method without a server": ({"method": "ts"}, "protects nothing"),
     "control": ({"method": "control"}, "says something of its agents"),
-    "regions that cannot be": ({"regions": 4}, "to learn, agents must say sums, in one region"),
+    "regions that cannot be": (
+        {"regions": 4},
+        "a pooled model is of residuals over a public design, in one region",
+    ),
     "odd features": ({"features": 17}, "features must be even"),
     "features in words": ({"features": "many"}, "features must be a whole number"),
     "negative clip": ({"clip": -1.0}, "S must be above 0"),

@@ -134,7 +134,7 @@ def test_an_interrupted_command_keeps_the_runs_it_finished(tmp_path: Path) -> No
     ("change", "text"),
     [
         ({"seed": 1}, "seed is 0 there and 1 here"),
-        ({"method": "ts"}, "method.noise_only is True there and False here"),
+        ({"method": "ts"}, "method.initial_design is 'region' there and 'uniform' here"),
         ({"agents": 5}, "agents is 4 there and 5 here"),
         ({"noise": 2.0}, "noise is 1 there and 2 here"),
     ],
