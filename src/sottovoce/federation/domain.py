@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
 
 
-_ROUNDING = 1e-14  # of a coordinate, on its way to a parameter's value and back
-
-
 class Domain(ABC):
     """Where a batch of agents searches."""
 
@@ -165,7 +162,8 @@ class Box(Domain):
     def repeated(self, chosen: Array) -> Array:
         """To rounding: a point may have been a parameter's value in between."""
         apart = self._xp.abs(self.points() - chosen[:, None])
-        return self._xp.any(self._xp.all(apart <= _ROUNDING, axis=-1), axis=-1)
+        same = apart <= self._batch.device.array(self._study.space.rounding)
+        return self._xp.any(self._xp.all(same, axis=-1), axis=-1)
 
     def untried(self, t: int, some: Array) -> Array:
         """Uniform points."""

@@ -210,8 +210,13 @@ class Float(_Number):
         return self.low, self.high - self.low
 
     def _tolerance(self) -> float:
-        """How far in u a value may miss its step; a range far from 0 rounds coarsely."""
-        return 1e-9 + 4 * math.ulp(max(abs(self.low), abs(self.high))) / (self.high - self.low)
+        """How far in u a value may miss its step."""
+        return 1e-9 + self.rounding
+
+    @property
+    def rounding(self) -> float:
+        """How far in u a point may come back from a value; a range far from 0 rounds coarsely."""
+        return 4 * math.ulp(max(abs(self.low), abs(self.high))) / (self.high - self.low)
 
     def _decode(self, u: Array) -> float:
         x = float(self._snap(u)[0])

@@ -81,6 +81,12 @@ class Space:
         """Whether every point of the cube is a point of the space."""
         return all(isinstance(p, Float) and p.size is None for p in self.parameters)
 
+    @property
+    def rounding(self) -> NDArray[np.float64]:
+        """How far each coordinate of a point may come back from its value, (D,)."""
+        each = [p.rounding if isinstance(p, Float) else 0.0 for p in self.parameters]
+        return np.repeat(np.asarray(each) + 1e-14, [p.width for p in self.parameters])
+
     def _blocks(self) -> list[tuple[Parameter, slice]]:
         """Each parameter with its coordinates."""
         ends = accumulate(p.width for p in self.parameters)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import math
 import pickle
 from collections.abc import Callable
@@ -872,3 +873,12 @@ def test_an_agent_saved_with_another_surrogate_is_refused(tmp_path: Path) -> Non
     with pytest.raises(StorageError, match="another surrogate"):
         Agent.load(tmp_path / "agent.json", federation)
     assert Agent.load(tmp_path / "agent.json", federation, Surrogate(KERNEL)).observations > 0
+
+
+def test_a_saved_agent_is_for_its_user_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        Agent(study(), 1).save(tmp_path / "agent.json")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "agent.json").stat().st_mode & 0o077 == 0

@@ -63,6 +63,16 @@ def test_a_point_is_repeated_though_its_parameter_was_rounded_on_the_way() -> No
     assert domain.repeated(np.nextafter(tried[:, 0], 1.0)).tolist() == [True]
 
 
+@pytest.mark.parametrize("low", [1e6, -3.0, 1e-3])
+@pytest.mark.parametrize("log", [False, True])
+def test_a_point_that_comes_back_from_its_value_is_the_same_point(low: float, log: bool) -> None:
+    space = Space([Float("x", low, low + 1.0, log=log and low > 0)])
+    tried = RANDOM.random((200, 1, 1))
+    back = [[space.encode(space.decode(point[0]))] for point in tried]
+    assert np.all(batch(space, np.asarray(back)).domain.repeated(tried[:, 0]))
+    assert not np.any(batch(space, np.asarray(back)).domain.repeated(tried[:, 0] + 1e-6))
+
+
 def test_a_row_is_repeated_if_it_is_among_those_tried() -> None:
     tried = LIST.points()[np.asarray([[3, 1], [3, 1], [0, 0]])]
     assert batch(LIST, tried).domain.repeated(np.asarray([1, 2, 0])).tolist() == [True, False, True]
