@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import math
+import os
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
