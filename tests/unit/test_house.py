@@ -60,10 +60,10 @@ def test_what_a_deployment_runs_loads_nothing_of_the_laboratory(entry: str) -> N
 
 def test_the_public_names_are_these() -> None:
     assert " ".join(sorted(sottovoce.__all__)) == (
-        "Agent Broadcast Budget CONTROL Category DP_FTS DP_FTS_DE Exploration FTS FTS_DE "
-        "FTS_SERVER FederatedStudy Float Integer Kernel METHODS Mechanism Message Method "
-        "ReleaseSchedule SOTTOVOCE Server SoloProbability SottovoceError Space Surrogate TS "
-        "Weights __version__ epsilon every_epsilon for_real_world noise_for paper_delta"
+        "Agent Broadcast Budget Category DP_FTS_DE Draws FederatedStudy Float Integer Kernel "
+        "METHODS Mechanism Message Method Outcome Problem SOTTOVOCE Server Setting SottovoceError "
+        "Space Surrogate TS __version__ epsilon every_epsilon noise_for plan_study read_ledger "
+        "replace_one simulate"
     )
     assert all(hasattr(sottovoce, name) for name in sottovoce.__all__)
 

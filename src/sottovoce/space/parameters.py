@@ -173,7 +173,7 @@ class Float(_Number):
         if steps is not None:
             ok = _is_number(steps, Integral) and steps >= 2
             self._check(ok, f"steps must be an int of at least 2, got {steps=}")
-            apart = 4 * (steps - 1) * self._tolerance() < 1
+            apart = 4 * (steps - 1) * (1e-9 + self.rounding) < 1
             rule = "steps must be far enough apart to be told from rounding"
             self._check(apart, f"{rule}, got {low=}, {high=}, {steps=}")
             self._set(steps=int(steps))
@@ -188,12 +188,12 @@ class Float(_Number):
         v, ends = self._number("value", value), f"from {self.low!r} to {self.high!r}"
         inside = min(max(v, self.low), self.high)
         # an end step may miss its bound by rounding
-        slack = self._tolerance() * (inside if self.log else self.high - self.low)
+        slack = (1e-9 + self.rounding) * (inside if self.log else self.high - self.low)
         ok = abs(v - inside) <= (slack if self.steps else 0)
         self._check(ok, f"value must be in the range {ends}, got {value=}")
         u = np.asarray([self._to_unit(inside - self.low, math)])
         snapped = np.asarray(self._snap(u))
-        ok = bool(abs(u - snapped)[0] <= self._tolerance())
+        ok = bool(abs(u - snapped)[0] <= (1e-9 + self.rounding))
         self._check(ok, f"value must be one of the {self.steps} steps {ends}, got {value=}")
         return snapped
 
@@ -208,10 +208,6 @@ class Float(_Number):
 
     def _range(self) -> tuple[float, float]:
         return self.low, self.high - self.low
-
-    def _tolerance(self) -> float:
-        """How far in u a value may miss its step."""
-        return 1e-9 + self.rounding
 
     @property
     def rounding(self) -> float:

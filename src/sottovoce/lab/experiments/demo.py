@@ -18,10 +18,10 @@ def demo_curves(runs: int, seed: int) -> list[Curve]:
     mechanism: dict[str, Any] = {"clip": 11.0, "participation": 0.5, "noise": 1.0, "regions": 2}
     return [
         Curve("TS: alone", RunConfig(method="ts", runs=runs, seed=seed)),
-        Curve("DP-FTS-DE: in private", RunConfig(runs=runs, seed=seed, **mechanism)),
+        Curve("DP-FTS-DE: in private", RunConfig(runs=runs, seed=seed, changes=mechanism)),
         Curve(
             "control: noise only",
-            RunConfig(method="control", runs=runs, seed=seed, **mechanism),
+            RunConfig(method="control", runs=runs, seed=seed, changes=mechanism),
         ),
     ]
 

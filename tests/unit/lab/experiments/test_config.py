@@ -142,7 +142,7 @@ def test_wrong_values_of_what_goes_beyond_the_paper_are_refused(
     changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidInput, match=message):
-        RunConfig(**changes)
+        RunConfig().changed(**changes)
 
 
 def test_what_agents_say_and_hear_reaches_the_method() -> None:
@@ -200,7 +200,7 @@ def test_a_method_without_a_mechanism_takes_none_of_its_constants(
 ) -> None:
     name = next(iter(given))
     with pytest.raises(InvalidInput, match=f"'{method}' protects nothing, so it takes no {name}"):
-        RunConfig(method=method, **given)
+        RunConfig().changed(method=method, **given)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_method_without_a_mechanism_takes_none_of_its_constants(
 )
 def test_a_wrong_value_is_said_before_anything_runs(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        RunConfig(**changes)
+        RunConfig().changed(**changes)
 
 
 def test_a_lone_agent_is_refused_at_once_or_can_be_summed_up() -> None:

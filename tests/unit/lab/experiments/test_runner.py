@@ -145,7 +145,7 @@ def test_another_configs_folder_is_refused_naming_the_difference(
     run_and_save(CONFIG, tmp_path)
     before = stamps(tmp_path)
     with pytest.raises(StorageError, match=text):
-        run_and_save(replace(CONFIG, **change), tmp_path)
+        run_and_save(CONFIG.changed(**change), tmp_path)
     assert stamps(tmp_path) == before
 
 

@@ -346,7 +346,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_text_and_lines_stand_out_from_the_paper_by_day_and_by_night() -> None:
-    css = (ROOT / "src" / "sottovoce" / "report" / "page.css").read_text()
+    css = (ROOT / "src" / "sottovoce" / "lab" / "report" / "page.css").read_text()
     themes = [dict(re.findall(r"--(\w+): (#\w{6});", block)) for block in css.split("@media")[:2]]
     assert [len(theme) for theme in themes] == [9, 9]
     for k, theme in enumerate(themes):
