@@ -27,7 +27,7 @@ _WORDS: dict[type, str] = {
 
 
 @dataclass(frozen=True)
-class Setting:
+class MethodSetting:
     """One setting: its type, what it is, and the part of the method that has it as a field."""
 
     name: str
@@ -43,11 +43,13 @@ class Setting:
         check(right, f"{self.name} must be {_WORDS[self.kind]}", **{self.name: value})
 
 
-def _documented(owner: type, part: str = "", only: tuple[str, ...] | None = None) -> list[Setting]:
+def _documented(
+    owner: type, part: str = "", only: tuple[str, ...] | None = None
+) -> list[MethodSetting]:
     """The fields of a dataclass that have a doc, as settings of the same name."""
     kinds = get_type_hints(owner)
     return [
-        Setting(f.name, _kind(kinds[f.name]), f.metadata["doc"], part, f.name)
+        MethodSetting(f.name, _kind(kinds[f.name]), f.metadata["doc"], part, f.name)
         for f in fields(owner)
         if _is_setting(f) and (only is None or f.name in only)
     ]
@@ -66,14 +68,14 @@ def _kind(hint: Any) -> type:
     return hint  # type: ignore[no-any-return]
 
 
-SETTINGS: dict[str, Setting] = {
+SETTINGS: dict[str, MethodSetting] = {
     setting.name: setting
     for setting in (
         *_documented(Method),
         *_documented(Mechanism, "mechanism"),
         *_documented(ReleaseSchedule, "releases"),
-        Setting("solo", str, SoloProbability.DOC, "solo", "kind"),
-        Setting("weights", str, f"weights of regions: {', '.join(NAMED_WEIGHTS)}", "weights"),
+        MethodSetting("solo", str, SoloProbability.DOC, "solo", "kind"),
+        MethodSetting("weights", str, f"weights of regions: {', '.join(NAMED_WEIGHTS)}", "weights"),
     )
 }
 
