@@ -2,8 +2,8 @@
 
     python benchmarks/ask.py [--repeats 30] [--seed 0] [--json FILE]
 
-D = 2, M = 100 shared features, 70 observations. Three jobs: the agent's own belief (draw from the
-exact GP, maximise), the same with a warm-started kernel fit, and the server's broadcast φ(x)ᵀω
+D = 2, M = 100 shared features, 70 observations. Three jobs: the agent's own posterior (draw from
+the exact GP, maximise), the same with a warm-started kernel fit, and the server's broadcast φ(x)ᵀω
 with P = 1 and P = 4 regions. Against
 
 - a plain loop, the way the paper describes it: 1000 single-point evaluations, then 20 random
@@ -144,7 +144,7 @@ def loops(repeats: int, seed: int) -> list[Row]:
     """The jobs that have a plain loop to compare with."""
     rng = np.random.default_rng(seed)
     kernel, everywhere = Kernel(LENGTHSCALE, 1.0, NOISE), Regions((1,) * D)
-    rows = [Row("own belief", other) for other in OTHERS]
+    rows = [Row("own posterior", other) for other in OTHERS]
     for _ in range(repeats):
         data = history(rng)
         drawn, ours = timed(rows[0].times[0], own_step, rng, kernel, data)
@@ -187,7 +187,7 @@ def against_botorch(repeats: int, seed: int) -> list[Row]:
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    rows = [Row("own belief", "BoTorch"), Row("own belief, with fit", "BoTorch")]
+    rows = [Row("own posterior", "BoTorch"), Row("own posterior, with fit", "BoTorch")]
     bounds = torch.tensor([[0.0] * D, [1.0] * D], dtype=torch.float64)
     warm: Kernel | None = None
 

@@ -41,13 +41,13 @@ def delta_of(eps: float, z: float, q: float, v: float, other: float) -> float:
     return math.fsum(quad(gap, a, b, epsabs=1e-16, limit=200)[0] for a, b in pairwise(edges))
 
 
-@pytest.mark.parametrize(("target", "replaced"), [(4.0, 9.08), (1.0, 2.16)])
+@pytest.mark.parametrize(("target", "replaced"), [(4.0, 9.08), (1.0, 2.15)])
 def test_four_releases_cost_a_record_more_than_twice_what_they_cost_a_site(
     target: float, replaced: float
 ) -> None:
     z = noise_for(target, DELTA, WHOLE, 4)
     found = replace_one({SubsampledGaussian(z, 1.0, 50): 4}, DELTA)
-    assert found == pytest.approx(replaced, abs=0.01)
+    assert round(found, 2) == replaced  # as the pages say
 
 
 @pytest.mark.parametrize("name", ACCOUNTANTS)
