@@ -19,7 +19,7 @@ from sottovoce.lab.problems.landmine import Landmine
 from sottovoce.lab.problems.options import NamedProblem, problem_from
 from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.plugins import from_package, installed, loaded, reference_in
-from sottovoce.simulation.problem import Objectives, Problem, Setting
+from sottovoce.simulation.problem import FunctionObjectives, Objectives, Problem, Setting
 
 _KINDS: tuple[type[NamedProblem], ...] = (
     Synthetic,
@@ -73,6 +73,7 @@ def _own(name: str, found: object, options: str) -> Problem:
 
 __all__ = [
     "PROBLEMS",
+    "FunctionObjectives",
     "NamedProblem",
     "Objectives",
     "Problem",
