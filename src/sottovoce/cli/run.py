@@ -87,4 +87,4 @@ def _show(problem: str, summary: Summary, folder: Path) -> None:
 
 def _folder(problem: str, method: str) -> str:
     """A name that any file system takes."""
-    return re.sub(r"[^a-z0-9.=-]+", "-", f"{problem}-{method}")
+    return re.sub(r"[^A-Za-z0-9_.=-]+", "-", f"{problem}-{method}")

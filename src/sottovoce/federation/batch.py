@@ -23,6 +23,7 @@ from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.fit import fit
 from sottovoce.gp.history import History, modelled
 from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.posterior import PathwiseDraw, pathwise_mean
 
 
 @dataclass
@@ -97,6 +98,11 @@ class Batch:
             kernel = fit(self.domain.points(count), values, mask, self.own.kernel)
             self.own = Fitted(kernel, count)
         return cast(Kernel, self.own.kernel)  # asked for only once the initial values are told
+
+    def posterior_mean(self) -> PathwiseDraw:
+        """The mean of each agent's own posterior, in a box or on a list, as a function of x."""
+        values, mask = modelled(self.raw(), self.surrogate.standardise)
+        return pathwise_mean(self.own_kernel(), self.domain.points(), values, mask)
 
     def joint_kernel(self) -> Kernel:
         """Each agent's kernel and trust jointly with the shared function, up to date."""

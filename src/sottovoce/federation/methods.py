@@ -190,6 +190,8 @@ def method_named(name: str) -> Method:
     check(isinstance(name, str), "method must be a word", method=name)
     reference = reference_in(name)
     if reference is not None:
+        rule = "a method takes no options: its settings are those of the command, or of the file"
+        check(not reference.options, rule, options=reference.options)
         return _own(name, loaded(reference))
     if name in METHODS:
         return METHODS[name]

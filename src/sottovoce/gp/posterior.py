@@ -224,6 +224,15 @@ def pathwise_draw(
     return PathwiseDraw(*path, points, v[..., 0], kernel)
 
 
+def pathwise_mean(kernel: Kernel, points: Array, y: Array, mask: Array) -> PathwiseDraw:
+    """The mean of that posterior, μ(x) = Σ_i v_i k(x, x_i), as a function of x; no draws."""
+    xp = array_namespace(points, y)
+    like = {"dtype": points.dtype, "device": device(points)}
+    still = xp.zeros((points.shape[0], 1, points.shape[-1]), **like)  # one wave of no height
+    flat = xp.zeros((points.shape[0], 1, 2), **like)
+    return pathwise_draw(kernel, points, y, mask, still, flat, xp.zeros_like(y))
+
+
 @dataclass(frozen=True)
 class SharedTerm:
     """A shared function, and the draws of how an agent's function leans on it."""

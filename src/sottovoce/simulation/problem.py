@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -29,6 +30,15 @@ class Objectives(Protocol):
 
         NaN where a trial failed: whoever asked has then learnt nothing there.
         """
+
+
+@dataclass(frozen=True)
+class FunctionObjectives:
+    """Objectives from a function, and what is the largest that each agent can reach of it."""
+
+    values: Callable[[NDArray[np.float64]], NDArray[np.float64]]  # (N, s, D) -> (N, s)
+    optimum: NDArray[np.float64]  # (N,)
+    noise: float = 0.0
 
 
 @runtime_checkable

@@ -16,6 +16,7 @@ from sottovoce.gp.posterior import (
     mean,
     next_root_row,
     pathwise_draw,
+    pathwise_mean,
 )
 
 Floats = NDArray[Any]
@@ -183,6 +184,19 @@ def test_a_pathwise_draw_without_spread_is_the_exact_posterior_mean() -> None:
     for b in range(2):
         mu, _ = gp_posterior(Kernel(*parts[:, b]), points[b], y[b], at[b])
         np.testing.assert_allclose(drawn.values(at)[b], mu, atol=1e-10)
+
+
+def test_the_pathwise_mean_is_the_exact_posterior_mean_of_what_the_mask_shows() -> None:
+    rng = np.random.default_rng(8)
+    points, y, at = rng.random((2, 9, 2)), rng.standard_normal((2, 9)), rng.random((2, 20, 2))
+    parts = np.array([[0.2, 0.5], [1.0, 2.0], [0.1, 0.01]])
+    mask = np.ones((2, 9), bool)
+    mask[1, 6:] = False
+    found = pathwise_mean(Kernel(*parts), points, y, mask)
+    for b, seen in enumerate((9, 6)):
+        mu, _ = gp_posterior(Kernel(*parts[:, b]), points[b, :seen], y[b, :seen], at[b])
+        np.testing.assert_allclose(found.values(at)[b], mu, atol=1e-10)
+    assert np.all(pathwise_mean(Kernel(0.2), points[:, :0], y[:, :0], mask[:, :0]).values(at) == 0)
 
 
 def test_the_correction_of_a_pathwise_draw_is_exact_for_its_own_prior() -> None:

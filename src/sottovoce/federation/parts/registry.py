@@ -21,7 +21,7 @@ class Registry(Generic[T]):
         """A decorator that makes a part known under a name, which nobody else may have."""
 
         def known(part: T) -> T:
-            rule = f"a {self.kind} of another name is needed: this one is taken"
+            rule = f"each {self.kind} needs a name of its own: this one is taken"
             check(name not in self._parts, rule, name=name)
             self._parts[name] = part
             return part

@@ -132,7 +132,8 @@ def with_objective(config: RunConfig, objective: str) -> RunConfig:
     problem = problem_named(config.problem)
     if not isinstance(problem, RealProblem):
         raise InvalidInput(f"problem {config.problem!r} trains nothing, so it takes no objective")
-    return replace(config, problem=replace(problem, objective=cast(Any, objective)).name)
+    changed = replace(problem, objective=cast(Any, objective))
+    return replace(config, problem=problem_label(config.problem, changed))
 
 
 def config_from(data: Mapping[str, Any], origin: str) -> RunConfig:

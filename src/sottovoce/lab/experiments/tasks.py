@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from sottovoce import plugins
 from sottovoce.errors import TrialError, check
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.lab.experiments.store import RunResult, Store
@@ -91,7 +93,8 @@ def _one_by_one(tasks: list[Task]) -> Iterator[str]:
 
 def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
     context = multiprocessing.get_context("spawn")  # the same on every system
-    with _single_threaded(), ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
+    known = (plugins.all_loaded(),)
+    with _single_threaded(), ProcessPoolExecutor(jobs, context, _begin, known) as pool:
         waiting = {pool.submit(task) for task in tasks}
         try:
             while waiting:
@@ -100,6 +103,12 @@ def _pooled(tasks: list[Task], jobs: int) -> Iterator[str]:
                     yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(known: list[Path | plugins.Offer]) -> None:
+    """In a worker, before its first task, which may be of a plugin's making."""
+    _end_with_parent()
+    plugins.load_all(known)
 
 
 def _end_with_parent() -> None:

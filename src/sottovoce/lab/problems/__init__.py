@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from typing import cast
 
-from sottovoce.errors import InvalidInput, check
+from sottovoce.errors import InvalidInput, SottovoceError, check, suggestion
 from sottovoce.lab.problems.continuous import GaussianProcess
 from sottovoce.lab.problems.digits import Digits
 from sottovoce.lab.problems.functions import Ackley, Branin, Hartmann3, Hartmann6
 from sottovoce.lab.problems.har import Har
 from sottovoce.lab.problems.heterogeneous import Heterogeneous
 from sottovoce.lab.problems.landmine import Landmine
-from sottovoce.lab.problems.options import NamedProblem, problem_from
+from sottovoce.lab.problems.options import (
+    NamedProblem,
+    problem_from,
+    problem_of,
+    written_options,
+)
 from sottovoce.lab.problems.synthetic import Synthetic
-from sottovoce.plugins import from_package, installed, loaded, reference_in
-from sottovoce.simulation.problem import Objectives, Problem, Setting
+from sottovoce.plugins import from_package, installed, loaded, reference_in, told
+from sottovoce.simulation.problem import FunctionObjectives, Objectives, Problem, Setting
 
 _KINDS: tuple[type[NamedProblem], ...] = (
     Synthetic,
@@ -42,37 +47,60 @@ def problem_named(name: str) -> Problem:
 
     An unknown one, or option, is answered with the nearest.
     """
+    return _found(name)[1]
+
+
+def problem_label(name: str, changed: Problem | None = None) -> str:
+    """One label for one problem, however it was written; or for the same with options changed.
+
+    It is a name again, so a file's begins with the file, and a package's with what it offers.
+    """
+    base, problem = _found(name)
+    problem = problem if changed is None else changed
+    options = written_options(problem) if isinstance(problem, NamedProblem) else ""
+    return f"{base}:{options}" if options else base
+
+
+def _found(name: str) -> tuple[str, Problem]:
+    """What a problem is called without its options, and the problem with them."""
     check(isinstance(name, str), "problem must be a word", problem=name)
     reference = reference_in(name)
     if reference is not None:
-        return _own(name, loaded(reference), reference.options)
-    kind = name.partition(":")[0].strip()
+        file, own, options = reference
+        return f"{file}:{own}", _own(name, loaded(reference), options)
+    kind, _, options = (part.strip() for part in name.partition(":"))
     if kind not in PROBLEMS and kind in installed(PLUGINS):
-        return _own(name, from_package(PLUGINS, kind), name.partition(":")[2])
-    return problem_from(name, {**PROBLEMS, **installed(PLUGINS)})
-
-
-def problem_label(name: str) -> str:
-    """One label for one problem, however it was written; a file's stays as it is."""
-    return name if reference_in(name) else problem_named(name).name
+        return kind, _own(name, from_package(PLUGINS, kind), options)
+    if kind not in PROBLEMS:
+        known = suggestion(kind, [*PROBLEMS, *installed(PLUGINS)])
+        raise InvalidInput(f"unknown problem {kind!r}; {known}")
+    return kind, problem_from(name, PROBLEMS)
 
 
 def _own(name: str, found: object, options: str) -> Problem:
     """A problem from outside: a class with options, or a problem as it is."""
-    if isinstance(found, type) and issubclass(found, NamedProblem):
-        return problem_from(
-            f"{found.kind}:{options}" if options else found.kind, {found.kind: found}
-        )
-    offers = all(hasattr(found, part) for part in ("name", "setting", "draw"))
-    if isinstance(found, type) or not offers or options:
-        raise InvalidInput(
-            f"{name} must be a NamedProblem, or an object with name, setting and draw (no options)"
-        )
+    try:
+        if isinstance(found, type) and issubclass(found, NamedProblem):
+            kind = getattr(found, "kind", None)
+            rule = f"{name} must have a kind, the word that it is known by"
+            check(isinstance(kind, str) and kind.isprintable() and ":" not in kind, rule, kind=kind)
+            return problem_of(found, options or None)
+        offers = all(hasattr(found, part) for part in ("name", "setting", "draw"))
+    except SottovoceError:
+        raise
+    except Exception as error:  # whatever the code of others raises
+        raise InvalidInput(f"{name} cannot be made: {told(error)}") from error
+    if isinstance(found, type) or not offers:
+        came = f"the class {found.__name__}" if isinstance(found, type) else type(found).__name__
+        rule = "must be a NamedProblem, or an object with name, setting and draw"
+        raise InvalidInput(f"{name} {rule}, got {came}")
+    check(not options, f"{name}: only a NamedProblem takes options", options=options)
     return cast(Problem, found)
 
 
 __all__ = [
     "PROBLEMS",
+    "FunctionObjectives",
     "NamedProblem",
     "Objectives",
     "Problem",

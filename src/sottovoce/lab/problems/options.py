@@ -43,9 +43,8 @@ class NamedProblem(ABC):
 
         `problem_named` makes an equal problem of it.
         """
-        given = sorted((f.name, getattr(self, f.name), f.default) for f in fields(self))
-        options = [f"{name}={_written(value)}" for name, value, usual in given if value != usual]
-        return f"{self.kind}:{','.join(options)}" if options else self.kind
+        options = written_options(self)
+        return f"{self.kind}:{options}" if options else self.kind
 
     @property
     @abstractmethod
@@ -63,9 +62,20 @@ def problem_from(text: str, known: Mapping[str, type[NamedProblem]]) -> NamedPro
     kind, colon, rest = (part.strip() for part in text.partition(":"))
     if kind not in known:
         raise InvalidInput(f"unknown problem {kind!r}; {suggestion(kind, known)}")
-    maker: Any = known[kind]
-    made: NamedProblem = maker(**(_options(maker, rest) if colon else {}))
+    return problem_of(known[kind], rest if colon else None)
+
+
+def problem_of(cls: type[NamedProblem], options: str | None) -> NamedProblem:
+    """The problem of that class with the options "option=value,option=value"."""
+    made: NamedProblem = cls(**(_options(cls, options) if options is not None else {}))
     return made
+
+
+def written_options(problem: NamedProblem) -> str:
+    """The options that differ from their defaults, sorted, as `problem_of` reads them."""
+    given = sorted((f.name, getattr(problem, f.name), f.default) for f in fields(problem))
+    options = [f"{name}={_written(value)}" for name, value, usual in given if value != usual]
+    return ",".join(options)
 
 
 def _options(cls: type[NamedProblem], text: str) -> dict[str, int | float | str | None]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import multiprocessing
 import multiprocessing.util
 import os
+import pickle
 import sys
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -18,11 +19,13 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce import plugins
 from sottovoce.device import device_named
 from sottovoce.errors import MissingExtra, TrialError, check
 from sottovoce.simulation.problem import Trainer
@@ -139,7 +142,9 @@ class _Pool:
             except ImportError as error:
                 raise MissingExtra("training models live", "experiments") from error
             context = multiprocessing.get_context("spawn")  # the same on every system
-            self._pool = ProcessPool(count, 0, _prepare, (problem,), context)
+            # as bytes: the problem's own file, if it comes from one, is to be loaded first
+            known = (plugins.all_loaded(), pickle.dumps(problem))
+            self._pool = ProcessPool(count, 0, _prepare, known, context)
         return self._pool
 
     def stop(self) -> None:
@@ -170,10 +175,11 @@ def _trainer(problem: RealProblem) -> Trainer:
     return trainer
 
 
-def _prepare(problem: RealProblem) -> None:
+def _prepare(known: list[Path | plugins.Offer], problem: bytes) -> None:
     """In a worker, before the clock of its first trial runs."""
     with suppress(Exception):  # raised again, and told, in that trial
-        _trainer(problem)
+        plugins.load_all(known)
+        _trainer(pickle.loads(problem))  # noqa: S301, from the process that started this one
 
 
 def _train(

@@ -22,6 +22,7 @@ import pytest
 
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra, TrialError
+from sottovoce.lab.problems import problem_named
 from sottovoce.lab.problems.maketable import make_table
 from sottovoce.lab.problems.trialcache import DamagedTrial
 from sottovoce.lab.problems.trials import LiveObjectives
@@ -297,3 +298,12 @@ def test_an_interrupt_stops_at_once_and_leaves_no_process(made_up: Any, tmp_path
     workers = [int(file.name) for file in watched.iterdir()]
     assert workers
     assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+
+def test_workers_train_a_problem_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOTTOVOCE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "own.py").write_text(MODULE)
+    problem: Any = problem_named(f"{tmp_path}/own.py:MadeUp")
+    points = points_for(6)
+    with LiveObjectives(problem, 6, 2) as objectives:
+        np.testing.assert_allclose(objectives.values(points), expected(points), rtol=1e-12)
