@@ -67,7 +67,7 @@ def imports_by_room() -> dict[str, set[str]]:
 
 
 def drawing() -> str:
-    """The graph as Mermaid's text, and a table of sizes.
+    """The graph as Mermaid's text, and a table of imports.
 
     An arrow that others imply is left out: who imports `federation` may import what that does.
     """
@@ -81,12 +81,11 @@ def drawing() -> str:
         implied = set().union(*(reached[other] for other in direct))
         arrows = [other for other in drawn if other in direct - implied] or ["base"]
         lines += [f"  {room} --> {other}" for other in arrows]
-    lines += ["```", "", "| folder | modules | lines | imports |", "|---|--:|--:|---|"]
+    lines += ["```", "", "| folder | modules | imports |", "|---|--:|---|"]
     for room in drawn:
         files = [path for path in PACKAGE.rglob("*.py") if room_of(path) == room]
-        size = sum(path.read_text(encoding="utf-8").count("\n") for path in files)
         others = [other for other in LAYERS if other in imports.get(room, set())]
-        lines.append(f"| `{room}/` | {len(files)} | {round(size, -2)} | {', '.join(others)} |")
+        lines.append(f"| `{room}/` | {len(files)} | {', '.join(others)} |")
     return "\n".join(lines)
 
 
