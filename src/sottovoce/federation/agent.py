@@ -74,11 +74,7 @@ class Agent(Searcher):
 
     def receive(self, broadcast: Broadcast) -> None:
         """Take what the server sent. The same broadcast twice does no harm."""
-        if broadcast.study != self.study.fingerprint:
-            raise StudyMismatch(
-                f"the broadcast's study is {broadcast.study[:12]}, "
-                f"agent {self.index} holds {self.study.fingerprint[:12]}"
-            )
+        self.study.check_same(broadcast.study)
         if not 0 <= broadcast.round < self.study.rounds:
             raise WrongRound(
                 f"rounds are numbered 0 to {self.study.rounds - 1}, got {broadcast.round}"

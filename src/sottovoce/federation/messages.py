@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import ProtocolError
+from sottovoce.errors import DuplicateMessage, ProtocolError, WrongRound
 
 _SCHEMA = 1
 
@@ -75,6 +76,17 @@ class Broadcast(_Wired):
         """The broadcast that `to_bytes` wrote; anything else is refused."""
         header, vectors = _unpacked("broadcast", data, 2, {"study": str, "head": str})
         return cls(header["study"], header["round"], vectors, header["head"])
+
+
+def check_turn(
+    agent: int, round_number: int, open_round: int | None, answered: Container[int]
+) -> None:
+    """Refuse what is not for the open round, or of an agent that has answered in it."""
+    if open_round is None or round_number != open_round:
+        now = "no round is open" if open_round is None else f"round {open_round} is open"
+        raise WrongRound(f"{now}, got a message for round {round_number}")
+    if agent in answered:
+        raise DuplicateMessage(f"agent {agent} has already answered in round {open_round}")
 
 
 def _packed(

@@ -14,17 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sottovoce.errors import (
-    DuplicateMessage,
     LedgerError,
     ProtocolError,
     RejectedVector,
     SottovoceError,
-    StudyMismatch,
     UnknownAgent,
     WrongRound,
     check,
 )
-from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.messages import Broadcast, check_turn
 from sottovoce.federation.server import Server
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
@@ -169,21 +167,16 @@ class Coordinator:
         self.server.close()
 
     def _count(self, agent: int, reply: Reply) -> None:
-        step, study = self._step, self.file.study
-        if reply.study != study.fingerprint:
-            raise StudyMismatch(
-                f"its study is {reply.study[:12]!r}, this one {study.fingerprint[:12]!r}"
-            )
+        step = self._step
+        self.file.study.check_same(reply.study)
         if reply.agent != agent:
             raise UnknownAgent(f"the site is agent {agent}, its reply is of agent {reply.agent}")
         self._compare(agent, reply)
         if step is None or reply.round < step.round:
             self._note("late", f"its reply is for round {reply.round}", agent=agent)
             return
-        if reply.round > step.round:
-            raise WrongRound(f"round {step.round} is open, got a reply for round {reply.round}")
-        if self._heard.get(agent) in ("spoke", "done"):
-            raise DuplicateMessage(f"it has already answered in round {step.round}")
+        answered = [n for n, heard in self._heard.items() if heard in ("spoke", "done")]
+        check_turn(agent, reply.round, step.round, answered)
         if reply.answer in ("refused", "left"):
             self._note(reply.answer, reply.reason, agent=agent)
             self._heard[agent] = "out"

@@ -211,7 +211,7 @@ REASONS = {
     "no vector": "said nothing",
     "another agent": "the site is agent 1, its reply is of agent 2",
     "no agent": "of agent -1",
-    "a later round": "round 0 is open, got a reply for round 1",
+    "a later round": "round 0 is open, got a message for round 1",
     "another study": "its study is '000000000000'",
     "refused": "epsilon differs",
     "left": "it left the study",
