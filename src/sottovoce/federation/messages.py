@@ -6,16 +6,18 @@ run, and equal messages are equal bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import DuplicateMessage, ProtocolError, WrongRound
+from sottovoce.federation.study import FederatedStudy
 
 _SCHEMA = 1
 
@@ -76,6 +78,37 @@ class Broadcast(_Wired):
         """The broadcast that `to_bytes` wrote; anything else is refused."""
         header, vectors = _unpacked("broadcast", data, 2, {"study": str, "head": str})
         return cls(header["study"], header["round"], vectors, header["head"])
+
+    @property
+    def digest(self) -> str:
+        """What another content for the same round cannot have."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+class Known(NamedTuple):
+    """What an agent knows of the broadcasts before."""
+
+    digests: Mapping[int, str]  # by round
+    chain: Sequence[str] = ()  # the ledger's digests, the study's own first
+    last: Broadcast | None = None
+
+    def contradicted(
+        self, study: FederatedStudy, broadcast: Broadcast, chain: Sequence[str] = ()
+    ) -> int | None:
+        """The first round that has another content now.
+
+        Fresh noise for the same round is a second release, which nobody accounted for.
+        """
+        for number, old, new in zip([0, *study.release_rounds], self.chain, chain, strict=False):
+            if old != new:
+                return number
+        if self.digests.get(broadcast.round, broadcast.digest) != broadcast.digest:
+            return broadcast.round
+        if self.last is None or not study.method.shared.cumulative:
+            return None
+        before = self.last.vectors  # a later broadcast repeats them
+        same = np.array_equal(broadcast.vectors[: len(before)], before)
+        return None if same else self.last.round
 
 
 def check_turn(

@@ -115,8 +115,7 @@ class Server:
         """The round that `open_round` would open; None when the study is over."""
         done = self._ledger.entries
         first = done[-1].round + 1 if done else 0
-        releases = self.study.method.releases
-        return next((r for r in range(first, self.study.rounds) if releases.released(r)), None)
+        return next((r for r in self.study.release_rounds if r >= first), None)
 
     def open_round(self) -> int:
         """Begin the next round that speaks and return its number.

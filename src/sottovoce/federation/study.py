@@ -114,6 +114,11 @@ class FederatedStudy:
         """What the releases so far (k, M) say of the function that all share."""
         return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
+    @property
+    def release_rounds(self) -> list[int]:
+        """The rounds that have a release."""
+        return [r for r in range(self.rounds) if self.method.releases.released(r)]
+
     def releases_by(self, trials: int) -> int:
         """How many releases an agent can have heard that has been told of so many trials."""
         return self.method.releases.count(trials - self.method.initial + 1)

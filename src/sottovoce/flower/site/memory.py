@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import base64
 import fcntl
-import hashlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,11 +29,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
-from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_whole
-from sottovoce.flower.chain import released
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies
@@ -154,14 +152,13 @@ class Memory:
         return noted.get(name, value)
 
     def compare(self, broadcast: Broadcast | None, chain: Sequence[str]) -> None:
-        """Refuse a second content for a round that was broadcast before, and all calls after that.
-
-        Fresh noise for the same round is a second release, which nobody accounted for.
-        """
+        """Refuse a second content for a round that was broadcast before, and all calls after."""
         with _stored():
             noted = self._study.user_attrs
         if "contradiction" not in noted and broadcast is not None:
-            number = self._contradicted(noted, broadcast, chain)
+            digests = {broadcast.round: noted.get(f"broadcast-{broadcast.round}", broadcast.digest)}
+            known = Known(digests, noted["heard"]["chain"] if "heard" in noted else ())
+            number = known.contradicted(self._expected, broadcast, chain)
             if number is not None:
                 text = f"round {number} was broadcast before, with other content: was the "
                 text += "coordinator's ledger lost, or an old one restored?"
@@ -171,24 +168,12 @@ class Memory:
                 f"{noted['contradiction']} This site takes no further part in the study"
             )
 
-    def _contradicted(
-        self, noted: Mapping[str, Any], broadcast: Broadcast, chain: Sequence[str]
-    ) -> int | None:
-        """The first round that has another content now."""
-        known = noted["heard"]["chain"] if "heard" in noted else []
-        rounds = released(self._expected, broadcast.round)
-        for number, old, new in zip([0, *rounds], known, chain, strict=False):
-            if old != new:
-                return number
-        same = noted.get(f"broadcast-{broadcast.round}") in (None, _digest(broadcast))
-        return None if same else broadcast.round
-
     def hear(self, broadcast: Broadcast, chain: Sequence[str]) -> None:
         """Remember a broadcast as the last one; first of all, that it was heard."""
         with _stored():
             heard = {"round": broadcast.round, "chain": list(chain)}
             self._study.set_user_attr("heard", heard)
-            self._note_once(f"broadcast-{broadcast.round}", _digest(broadcast))
+            self._note_once(f"broadcast-{broadcast.round}", broadcast.digest)
             self._study.set_user_attr("broadcast", _text(broadcast.to_bytes()))
 
     @property
@@ -337,10 +322,6 @@ def _mend(path: Path) -> None:
         if whole < len(content):
             with path.open("r+b") as file:
                 file.truncate(whole)
-
-
-def _digest(broadcast: Broadcast) -> str:
-    return hashlib.sha256(broadcast.to_bytes()).hexdigest()
 
 
 def _text(data: bytes) -> str:
