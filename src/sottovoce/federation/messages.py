@@ -20,6 +20,7 @@ from sottovoce.errors import DuplicateMessage, ProtocolError, WrongRound
 from sottovoce.federation.study import FederatedStudy
 
 _SCHEMA = 1
+LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
 
 
 class _Wired:
@@ -142,19 +143,43 @@ def _unpacked(
     line, _, body = data.partition(b"\n")
     try:
         header = json.loads(line)
-        right = header["kind"] == kind and header["schema"] == _SCHEMA
-        typed = all(type(header[name]) is kept for name, kept in {**fields, "round": int}.items())
-        shape = header["shape"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not a {kind}: its header cannot be read ({error})") from error
-    if not right or not typed:
-        raise ProtocolError(f"not a {kind} of schema {_SCHEMA}: its header says otherwise")
-    counts = type(shape) is list and all(type(n) is int and n >= 1 for n in shape)
-    if not counts or len(shape) != axes:
-        wanted = f"{axes} whole numbers, each at least 1"
-        raise ProtocolError(f"the shape of a {kind} must be {wanted}, got {shape!r}")
-    if len(body) != 8 * math.prod(shape):
-        raise ProtocolError(
-            f"a {kind} of shape {shape} must hold {8 * math.prod(shape)} bytes, got {len(body)}"
-        )
-    return header, np.frombuffer(body, dtype="<f8").reshape(shape)
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        raise ProtocolError(f"not a {kind}: its header says otherwise")
+    check_fields(header, _SCHEMA, {**fields, "shape": list})
+    return header, array_from(kind, body, tuple(header["shape"]), axes)
+
+
+def check_fields(fields: Mapping[str, Any], schema: int, kinds: Mapping[str, type]) -> None:
+    """Refuse the plain values of a message unless it is of the schema, and each of its type."""
+    checked_field(fields, "schema", int)
+    if fields["schema"] != schema:
+        raise ProtocolError(f"a message must be of schema {schema}, got {fields['schema']}")
+    for name, kind in {"study": str, "round": int, **kinds}.items():
+        checked_field(fields, name, kind)
+
+
+def checked_field(fields: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A plain value of a message, of its type."""
+    value = fields.get(name)
+    if type(value) is not kind:
+        got = type(value).__name__
+        raise ProtocolError(f"{name!r} of a message must be of type {kind.__name__}, got {got}")
+    return value
+
+
+def array_from(name: str, data: bytes, shape: tuple[Any, ...], axes: int) -> NDArray[np.float64]:
+    """The array whose raw little-endian doubles arrived, if its shape and size are right."""
+    if len(data) > LARGEST_ARRAY:
+        raise ProtocolError(f"{name!r} must hold at most {LARGEST_ARRAY} bytes, got {len(data)}")
+    if len(shape) != axes:
+        # the shape is not told: it is as long as its sender likes
+        raise ProtocolError(f"the number of axes of {name!r} must be {axes}, got {len(shape)}")
+    if not all(type(n) is int and n >= 1 for n in shape):
+        raise ProtocolError(f"every axis of {name!r} must be at least 1, got shape {shape}")
+    wanted = 8 * math.prod(shape)
+    if len(data) != wanted:
+        what = f"{name!r} of shape {shape} and dtype '<f8'"
+        raise ProtocolError(f"{what} must hold {wanted} bytes, got {len(data)}")
+    return np.frombuffer(data, dtype="<f8").reshape(shape).astype(np.float64)
