@@ -6,10 +6,9 @@ it is it knows from the ledger alone, so one that was killed goes on where its l
 
 from __future__ import annotations
 
-import fcntl
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +23,7 @@ from sottovoce.errors import (
 )
 from sottovoce.federation.messages import Broadcast, check_turn
 from sottovoce.federation.server import Server
+from sottovoce.files import locked
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Call, Reply
@@ -285,17 +285,15 @@ def _read(records: RecordDict) -> Reply:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold a coordinator's folder: a second coordinator of the same ledger is refused."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "ledger.lock").open("a")
-    except OSError as error:
-        raise LedgerError(f"{folder} cannot be held: {error}") from error
-    with lock:
+    with ExitStack() as kept:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.mkdir(parents=True, exist_ok=True)
+            held = kept.enter_context(locked(folder / "ledger.lock"))
         except OSError as error:
+            raise LedgerError(f"{folder} cannot be held: {error}") from error
+        if not held:
             raise LedgerError(
                 f"{folder / 'ledger.db'} is in use by another coordinator: two would release a "
                 f"round twice"
-            ) from error
+            )
         yield

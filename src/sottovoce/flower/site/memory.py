@@ -12,13 +12,11 @@ died), mistake (of the objective's declarations; not a trial of the study), erro
 from __future__ import annotations
 
 import base64
-import fcntl
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -32,12 +30,11 @@ from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
 from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.files import write_whole
+from sottovoce.files import locked, write_whole
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies
 NAME = "sottovoce"  # of the study in its storage
-_PAUSE = 0.05  # seconds between two looks at a lock
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -66,22 +63,11 @@ class Heard(NamedTuple):
 @contextmanager
 def lock(folder: Path, patience: float) -> Iterator[bool]:
     """Hold a site's folder; False when somebody else has held it for so many seconds."""
-    with _stored():
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
-    with file:
-        yield _taken(file, time.monotonic() + patience)
-
-
-def _taken(file: IO[str], until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(_PAUSE)
+    with ExitStack() as kept:
+        with _stored():
+            folder.mkdir(parents=True, exist_ok=True)
+            held = kept.enter_context(locked(folder / "lock", patience))
+        yield held
 
 
 @contextmanager
