@@ -19,6 +19,8 @@ from sottovoce.flower.deploy.linkstore import forget_messages
 from sottovoce.flower.deploy.processes import Processes, end_marked
 from sottovoce.flower.deploy.project import check_project, copy_project, study_with
 from sottovoce.flower.site import leaving
+from sottovoce.flower.sites import NAME as SITES
+from sottovoce.flower.sites import write_sites
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import adjacency
@@ -229,7 +231,7 @@ def _write_connected(stage: Stage) -> None:
             raise SottovoceError(f"{len(online)} of {len(stage.sites)} sites have connected")
         time.sleep(LOOK)
     sites = dict(zip(stage.sites, online, strict=True))
-    superlink.write_sites(stage.coordinator / superlink.SITES, sites)
+    write_sites(stage.coordinator / SITES, sites)
 
 
 def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:
