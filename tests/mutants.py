@@ -30,6 +30,10 @@ TESTS = {
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
+    "federation/messages.py": (
+        "tests/unit/federation/test_searcher.py",
+        "tests/unit/flower/site/test_site.py",
+    ),
     "flower/site/site.py": (
         "tests/unit/flower/site/test_replies.py",
         "tests/endtoend/test_leaving.py",
@@ -56,7 +60,7 @@ class Mutant:
 
 RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
-SERVER = "federation/server.py"
+SERVER, HEARD = "federation/server.py", "federation/messages.py"
 CHAIN = "privacy/chain.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
@@ -309,7 +313,19 @@ MUTANTS = [
         "text",
     ),
     Mutant(
-        "the chain is not compared", MEMORY, "            if old != new:\n", "            if 0:\n"
+        "the chain is not compared", HEARD, "            if old != new:\n", "            if 0:\n"
+    ),
+    Mutant(
+        "a second content under the same digests is let through",
+        HEARD,
+        "if self.digests.get(broadcast.round, broadcast.digest) != broadcast.digest:",
+        "if False:",
+    ),
+    Mutant(
+        "what a broadcast repeats is not compared",
+        HEARD,
+        "np.array_equal(broadcast.vectors[: len(before)], before)",
+        "True",
     ),
     Mutant("a second memory is begun", MEMORY, "            _check_only(path)\n", ""),
     Mutant("what sites heard is not compared", COORDINATOR, "if held == reply.head:", "if True:"),

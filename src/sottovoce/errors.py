@@ -7,7 +7,7 @@ SottovoceError
 │   ├── StudyMismatch              the sender's public constants differ from ours
 │   ├── WrongRound                 the round is not the one that is open
 │   ├── UnknownAgent               no such agent in the study
-│   ├── DuplicateMessage           the agent has already spoken in this round
+│   ├── DuplicateMessage           the agent has already answered in this round
 │   └── RejectedVector             the vector is malformed; its sender counts as absent
 ├── PrivacyError                   going on would break, or could not prove, the guarantee
 │   ├── BudgetExceeded             the release would spend more than was granted
@@ -54,7 +54,7 @@ class UnknownAgent(ProtocolError):
 
 
 class DuplicateMessage(ProtocolError):
-    """The agent has already spoken in this round."""
+    """The agent has already answered in this round."""
 
 
 class RejectedVector(ProtocolError):

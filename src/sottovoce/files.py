@@ -1,8 +1,10 @@
-"""Files written whole or not at all, or for the user alone, and read with errors that name them."""
+"""Files written whole or not at all, private, held alone, or read with errors that name them."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import InvalidInput, StorageError
+
+_PAUSE = 0.05  # seconds between two looks at a lock
 
 
 @contextmanager
@@ -29,6 +33,27 @@ def private_folder(path: Path) -> None:
         path.chmod(0o700)
     except OSError as error:
         raise StorageError(f"{path} could not be made private: {error}") from error
+
+
+@contextmanager
+def locked(path: Path, patience: float = 0.0) -> Iterator[bool]:
+    """Hold a file, made if need be, or a folder; False if somebody else did for so many seconds."""
+    held = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        yield _taken(held, time.monotonic() + patience)
+    finally:
+        os.close(held)
+
+
+def _taken(held: int, until: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(_PAUSE)
 
 
 def write_whole(path: Path, writer: Callable[[Path], object]) -> None:

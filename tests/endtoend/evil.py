@@ -50,7 +50,7 @@ TRICKS = [
         "a reply for the next round",
         "return true(replace(reply, round=reply.round + 1))",
         "rejected",
-        "got a reply for round",
+        "got a message for round",
     ),
     Trick(
         "a reply for an earlier round",

@@ -73,7 +73,8 @@ def register(
 ) -> None:
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
     from sottovoce.flower.deploy.project import STUDY, check_project
-    from sottovoce.flower.deploy.superlink import SITES, register_sites
+    from sottovoce.flower.deploy.superlink import register_sites
+    from sottovoce.flower.sites import NAME
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
@@ -83,7 +84,7 @@ def register(
     if as_json:
         print_json({"sites": sites})
         return
-    OUT.print(f"{project / SITES} lists {len(sites)} sites: {', '.join(sites)}", soft_wrap=True)
+    OUT.print(f"{project / NAME} lists {len(sites)} sites: {', '.join(sites)}", soft_wrap=True)
     if len(sites) != agents:
         ERR.print(
             f"warning: study.toml says {agents} agents; a run needs as many sites",
@@ -101,15 +102,15 @@ def start(
     insecure: Insecure = False,
 ) -> None:
     """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
-    from sottovoce.flower.coordinator.sites import read_sites
     from sottovoce.flower.deploy import commands, superlink
     from sottovoce.flower.deploy.linkstore import forget_messages
     from sottovoce.flower.deploy.processes import INTERRUPTED, stoppable
     from sottovoce.flower.deploy.project import STUDY, check_project
+    from sottovoce.flower.sites import NAME, numbered_sites
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    read_sites(project / superlink.SITES, read_study(project / STUDY).study.agents)
+    numbered_sites(project / NAME, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
     superlink.connect(project, link)
     try:

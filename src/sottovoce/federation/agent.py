@@ -25,7 +25,7 @@ from sottovoce.errors import (
 from sottovoce.federation import policy
 from sottovoce.federation.batch import Fitted
 from sottovoce.federation.draws import OwnDraws
-from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Searcher
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate, kernel_from_list, kernel_to_list
@@ -74,11 +74,7 @@ class Agent(Searcher):
 
     def receive(self, broadcast: Broadcast) -> None:
         """Take what the server sent. The same broadcast twice does no harm."""
-        if broadcast.study != self.study.fingerprint:
-            raise StudyMismatch(
-                f"the broadcast's study is {broadcast.study[:12]}, "
-                f"agent {self.index} holds {self.study.fingerprint[:12]}"
-            )
+        self.study.check_same(broadcast.study)
         if not 0 <= broadcast.round < self.study.rounds:
             raise WrongRound(
                 f"rounds are numbered 0 to {self.study.rounds - 1}, got {broadcast.round}"
@@ -92,10 +88,11 @@ class Agent(Searcher):
             raise ProtocolError(
                 f"a broadcast must be finite and of shape {wanted}, got {broadcast.vectors.shape}"
             )
-        known = self._broadcast
-        if known is not None and _contradict(known, broadcast, method.shared.cumulative):
-            # fresh noise for the same round is a second release, which nobody accounted for
-            raise ProtocolError(f"round {known.round} was broadcast before, with other content")
+        last = self._broadcast
+        known = Known({} if last is None else {last.round: last.digest}, last=last)
+        number = known.contradicted(self.study, broadcast)
+        if number is not None:
+            raise ProtocolError(f"round {number} was broadcast before, with other content")
         self._broadcast = broadcast
         self._batch.shared.hear(broadcast.vectors)
 
@@ -176,10 +173,3 @@ def _to_list(fitted: Fitted) -> list[Any]:
 def _from_list(content: list[Any]) -> Fitted:
     kernel, trials = content
     return Fitted(None if kernel is None else kernel_from_list(kernel), int(trials))
-
-
-def _contradict(known: Broadcast, broadcast: Broadcast, repeats: bool) -> bool:
-    """Whether the second has another content for the round of the first; it may repeat that."""
-    if known.round == broadcast.round:
-        return known != broadcast
-    return repeats and not np.array_equal(broadcast.vectors[: len(known.vectors)], known.vectors)

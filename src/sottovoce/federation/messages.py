@@ -6,17 +6,21 @@ run, and equal messages are equal bytes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import ProtocolError
+from sottovoce.errors import DuplicateMessage, ProtocolError, WrongRound
+from sottovoce.federation.study import FederatedStudy
 
 _SCHEMA = 1
+LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
 
 
 class _Wired:
@@ -76,6 +80,48 @@ class Broadcast(_Wired):
         header, vectors = _unpacked("broadcast", data, 2, {"study": str, "head": str})
         return cls(header["study"], header["round"], vectors, header["head"])
 
+    @property
+    def digest(self) -> str:
+        """What another content for the same round cannot have."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+class Known(NamedTuple):
+    """What an agent knows of the broadcasts before."""
+
+    digests: Mapping[int, str]  # by round
+    chain: Sequence[str] = ()  # the ledger's digests, the study's own first
+    last: Broadcast | None = None
+
+    def contradicted(
+        self, study: FederatedStudy, broadcast: Broadcast, chain: Sequence[str] = ()
+    ) -> int | None:
+        """The first round that has another content now.
+
+        Fresh noise for the same round is a second release, which nobody accounted for.
+        """
+        for number, old, new in zip([0, *study.release_rounds], self.chain, chain, strict=False):
+            if old != new:
+                return number
+        if self.digests.get(broadcast.round, broadcast.digest) != broadcast.digest:
+            return broadcast.round
+        if self.last is None or not study.method.shared.cumulative:
+            return None
+        before = self.last.vectors  # a later broadcast repeats them
+        same = np.array_equal(broadcast.vectors[: len(before)], before)
+        return None if same else self.last.round
+
+
+def check_turn(
+    agent: int, round_number: int, open_round: int | None, answered: Container[int]
+) -> None:
+    """Refuse what is not for the open round, or of an agent that has answered in it."""
+    if open_round is None or round_number != open_round:
+        now = "no round is open" if open_round is None else f"round {open_round} is open"
+        raise WrongRound(f"{now}, got a message for round {round_number}")
+    if agent in answered:
+        raise DuplicateMessage(f"agent {agent} has already answered in round {open_round}")
+
 
 def _packed(
     kind: str, fields: dict[str, Any], round_number: int, values: NDArray[np.float64]
@@ -97,19 +143,43 @@ def _unpacked(
     line, _, body = data.partition(b"\n")
     try:
         header = json.loads(line)
-        right = header["kind"] == kind and header["schema"] == _SCHEMA
-        typed = all(type(header[name]) is kept for name, kept in {**fields, "round": int}.items())
-        shape = header["shape"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ProtocolError(f"not a {kind}: its header cannot be read ({error})") from error
-    if not right or not typed:
-        raise ProtocolError(f"not a {kind} of schema {_SCHEMA}: its header says otherwise")
-    counts = type(shape) is list and all(type(n) is int and n >= 1 for n in shape)
-    if not counts or len(shape) != axes:
-        wanted = f"{axes} whole numbers, each at least 1"
-        raise ProtocolError(f"the shape of a {kind} must be {wanted}, got {shape!r}")
-    if len(body) != 8 * math.prod(shape):
-        raise ProtocolError(
-            f"a {kind} of shape {shape} must hold {8 * math.prod(shape)} bytes, got {len(body)}"
-        )
-    return header, np.frombuffer(body, dtype="<f8").reshape(shape)
+    if not isinstance(header, dict) or header.get("kind") != kind:
+        raise ProtocolError(f"not a {kind}: its header says otherwise")
+    check_fields(header, _SCHEMA, {**fields, "shape": list})
+    return header, array_from(kind, body, tuple(header["shape"]), axes)
+
+
+def check_fields(fields: Mapping[str, Any], schema: int, kinds: Mapping[str, type]) -> None:
+    """Refuse the plain values of a message unless it is of the schema, and each of its type."""
+    checked_field(fields, "schema", int)
+    if fields["schema"] != schema:
+        raise ProtocolError(f"a message must be of schema {schema}, got {fields['schema']}")
+    for name, kind in {"study": str, "round": int, **kinds}.items():
+        checked_field(fields, name, kind)
+
+
+def checked_field(fields: Mapping[str, Any], name: str, kind: type) -> Any:
+    """A plain value of a message, of its type."""
+    value = fields.get(name)
+    if type(value) is not kind:
+        got = type(value).__name__
+        raise ProtocolError(f"{name!r} of a message must be of type {kind.__name__}, got {got}")
+    return value
+
+
+def array_from(name: str, data: bytes, shape: tuple[Any, ...], axes: int) -> NDArray[np.float64]:
+    """The array whose raw little-endian doubles arrived, if its shape and size are right."""
+    if len(data) > LARGEST_ARRAY:
+        raise ProtocolError(f"{name!r} must hold at most {LARGEST_ARRAY} bytes, got {len(data)}")
+    if len(shape) != axes:
+        # the shape is not told: it is as long as its sender likes
+        raise ProtocolError(f"the number of axes of {name!r} must be {axes}, got {len(shape)}")
+    if not all(type(n) is int and n >= 1 for n in shape):
+        raise ProtocolError(f"every axis of {name!r} must be at least 1, got shape {shape}")
+    wanted = 8 * math.prod(shape)
+    if len(data) != wanted:
+        what = f"{name!r} of shape {shape} and dtype '<f8'"
+        raise ProtocolError(f"{what} must hold {wanted} bytes, got {len(data)}")
+    return np.frombuffer(data, dtype="<f8").reshape(shape).astype(np.float64)

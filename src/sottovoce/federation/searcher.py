@@ -13,11 +13,11 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput, UnknownAgent, check
+from sottovoce.errors import InvalidInput, check
 from sottovoce.federation import policy
 from sottovoce.federation.batch import Batch, Trials
 from sottovoce.federation.draws import DrawSource, OwnDraws
-from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.study import FederatedStudy, check_agent
 from sottovoce.federation.surrogate import Surrogate
 
 LARGEST = 1e100  # a value above it could overflow when squared
@@ -45,8 +45,7 @@ class Searcher:
         seed: int | None = None,
         draws: DrawSource | None = None,
     ) -> None:
-        if not isinstance(index, int) or not 0 <= index < study.agents:
-            raise UnknownAgent(f"agents are numbered 0 to {study.agents - 1}, got {index!r}")
+        check_agent(index, study.agents)
         check_direction(direction)
         check(seed is None or draws is None, "give a seed or draws, not both", seed=seed)
         self.study, self.index, self.direction = study, index, direction

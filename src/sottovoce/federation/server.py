@@ -15,17 +15,14 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array
 from sottovoce.errors import (
-    DuplicateMessage,
     InvalidInput,
     ProtocolError,
     RejectedVector,
     SimulationOnly,
-    StudyMismatch,
-    UnknownAgent,
     WrongRound,
 )
-from sottovoce.federation.messages import Broadcast, Message
-from sottovoce.federation.study import FederatedStudy, plain
+from sottovoce.federation.messages import Broadcast, Message, check_turn
+from sottovoce.federation.study import FederatedStudy, check_agent, plain
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import LARGEST, DataFree, Event, NonPrivate
@@ -118,8 +115,7 @@ class Server:
         """The round that `open_round` would open; None when the study is over."""
         done = self._ledger.entries
         first = done[-1].round + 1 if done else 0
-        releases = self.study.method.releases
-        return next((r for r in range(first, self.study.rounds) if releases.released(r)), None)
+        return next((r for r in self.study.release_rounds if r >= first), None)
 
     def open_round(self) -> int:
         """Begin the next round that speaks and return its number.
@@ -139,21 +135,9 @@ class Server:
 
     def submit(self, message: Message) -> None:
         """Take an agent's vector. A refused one changes nothing: its sender stays absent."""
-        if message.study != self.study.fingerprint:
-            raise StudyMismatch(
-                f"agent {message.agent} holds other public constants: its study is "
-                f"{message.study[:12]}, this one {self.study.fingerprint[:12]}"
-            )
-        if self._open is None or message.round != self._open:
-            open_now = "no round is open" if self._open is None else f"round {self._open} is open"
-            raise WrongRound(f"{open_now}, got a message for round {message.round}")
-        known = isinstance(message.agent, int) and 0 <= message.agent < self.study.agents
-        if not known:
-            raise UnknownAgent(
-                f"agents are numbered 0 to {self.study.agents - 1}, got {message.agent!r}"
-            )
-        if message.agent in self._inbox:
-            raise DuplicateMessage(f"agent {message.agent} has already spoken in this round")
+        self.study.check_same(message.study)
+        check_agent(message.agent, self.study.agents)
+        check_turn(message.agent, message.round, self._open, self._inbox)
         self._inbox[message.agent] = _accepted(message.vector, self.study.method.features)
 
     def close_round(self) -> Broadcast:

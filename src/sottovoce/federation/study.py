@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput, check
+from sottovoce.errors import InvalidInput, StudyMismatch, UnknownAgent, check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.weights import Weights
@@ -114,6 +114,11 @@ class FederatedStudy:
         """What the releases so far (k, M) say of the function that all share."""
         return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
+    @property
+    def release_rounds(self) -> list[int]:
+        """The rounds that have a release."""
+        return [r for r in range(self.rounds) if self.method.releases.released(r)]
+
     def releases_by(self, trials: int) -> int:
         """How many releases an agent can have heard that has been told of so many trials."""
         return self.method.releases.count(trials - self.method.initial + 1)
@@ -153,6 +158,20 @@ class FederatedStudy:
         """SHA-256 over the constants: equal exactly when two parties agree on all of them."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def check_same(self, fingerprint: str) -> None:
+        """Refuse what comes from a party that holds other constants."""
+        if fingerprint != self.fingerprint:
+            theirs, ours = fingerprint[:12], self.fingerprint[:12]
+            raise StudyMismatch(
+                f"the public constants differ: its study is {theirs!r}, this one {ours!r}"
+            )
+
+
+def check_agent(index: object, agents: int) -> None:
+    """Refuse what is not the number of an agent."""
+    if not isinstance(index, int) or not 0 <= index < agents:
+        raise UnknownAgent(f"agents are numbered 0 to {agents - 1}, got {index!r}")
 
 
 def plain(data: Any) -> Any:

@@ -20,14 +20,9 @@ from sottovoce.privacy.release import Release
 from sottovoce.simulation import Draws
 
 
-def released(study: FederatedStudy, round_number: int) -> list[int]:
-    """The rounds that were released when this one was."""
-    return [r for r in range(round_number + 1) if study.method.releases.released(r)]
-
-
 def check_form(study: FederatedStudy, broadcast: Broadcast | None, chain: Sequence[str]) -> None:
     """Refuse a chain that is not as long as its broadcast's round needs, or ends elsewhere."""
-    wanted = 0 if broadcast is None else 1 + len(released(study, broadcast.round))
+    wanted = 0 if broadcast is None else 1 + study.method.releases.count(broadcast.round + 1)
     if len(chain) != wanted:
         raise ProtocolError(f"{wanted} digests of the ledger must come, got {len(chain)}")
     if broadcast is not None and chain[-1] != broadcast.head:
@@ -41,11 +36,10 @@ def check_links(
 
     Of agents that learn the broadcast holds all releases, of others the last.
     """
-    rounds = released(study, broadcast.round)
-    held = len(rounds) if study.method.shared_model == "pooled" else 1
+    rounds, released = study.release_rounds, len(chain) - 1
+    held = released if study.method.shared.cumulative else 1
     event = planned_event(study, _label(seed))
-    first = len(rounds) - held
-    for k, vectors in enumerate(np.split(broadcast.vectors, held), first):
+    for k, vectors in enumerate(np.split(broadcast.vectors, held), released - held):
         if next_digest(chain[k], k + 1, rounds[k], Release(vectors, event)) != chain[k + 1]:
             raise ProtocolError(f"the ledger's digest of round {rounds[k]} is not of what was sent")
 

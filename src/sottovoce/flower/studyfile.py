@@ -70,9 +70,9 @@ class StudyFile:
     def steps(self) -> list[Step]:
         """All steps of the study, in order."""
         study = self.study
-        speaking = [r for r in range(study.rounds) if study.method.releases.released(r)]
-        ends = [*speaking[1:], study.rounds]
-        later = [Step(end, end - start) for start, end in zip(speaking, ends, strict=True)]
+        ends = [*study.release_rounds[1:], study.rounds]
+        pairs = zip(study.release_rounds, ends, strict=True)
+        later = [Step(end, end - start) for start, end in pairs]
         return [Step(0, study.method.initial), *later]
 
 

@@ -8,7 +8,6 @@ there is none, and which broadcast the site has heard last.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,14 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import ProtocolError
-from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.messages import (
+    Broadcast,
+    Message,
+    array_from,
+    check_fields,
+    checked_field,
+)
 
 if TYPE_CHECKING:
     from flwr.app import ArrayRecord, RecordDict
 
 SCHEMA = 2
 RECORD = "sottovoce"  # name of the record of plain values
-LARGEST_ARRAY = 1 << 26  # bytes; a larger one is not even looked at
 
 Answer = Literal["vector", "done", "busy", "refused", "left"]
 _ANSWERS: tuple[str, ...] = get_args(Answer)
@@ -49,7 +53,6 @@ class Call:
     def to_records(self) -> RecordDict:
         """Flower's form."""
         plain: dict[str, Any] = {
-            "schema": SCHEMA,
             "study": self.study,
             "round": self.round,
             "agent": self.agent,
@@ -66,18 +69,21 @@ class Call:
     @classmethod
     def from_records(cls, records: RecordDict) -> Call:
         """The call in Flower's form; anything else is refused."""
-        plain = _plain(records, {"round": int, "agent": int, "constants": str})
+        plain = _plain(records, {"agent": int, "constants": str})
         try:
             constants = json.loads(plain["constants"])
         except (ValueError, RecursionError) as error:
             raise ProtocolError(f"the constants of a call cannot be read: {error}") from error
         if not isinstance(constants, dict):
             raise ProtocolError("the constants of a call must be a table")
-        seed = _typed(plain, "seed", int) if "seed" in plain else None
+        seed = checked_field(plain, "seed", int) if "seed" in plain else None
         broadcast, chain = None, tuple[str, ...]()
         if "broadcast" in records:
             vectors = _array(records, "broadcast", 2)
-            number, head = _typed(plain, "broadcast-round", int), _typed(plain, "head", str)
+            number, head = (
+                checked_field(plain, "broadcast-round", int),
+                checked_field(plain, "head", str),
+            )
             broadcast, chain = Broadcast(plain["study"], number, vectors, head), _chain(plain)
         study, number, agent = plain["study"], plain["round"], plain["agent"]
         return cls(study, number, agent, constants, broadcast, seed, chain)
@@ -111,7 +117,6 @@ class Reply:
     def to_records(self) -> RecordDict:
         """Flower's form."""
         plain: dict[str, Any] = {
-            "schema": SCHEMA,
             "study": self.study,
             "round": self.round,
             "agent": self.agent,
@@ -125,7 +130,7 @@ class Reply:
     @classmethod
     def from_records(cls, records: RecordDict) -> Reply:
         """The reply in Flower's form; anything else is refused."""
-        kinds = {"round": int, "agent": int, "answer": str, "reason": str}
+        kinds = {"agent": int, "answer": str, "reason": str}
         plain = _plain(records, {**kinds, "heard": int, "head": str})
         if plain["answer"] not in _ANSWERS:
             got = plain["answer"][:40]
@@ -140,7 +145,7 @@ class Reply:
 def _records(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> RecordDict:
     from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
-    records: dict[str, Any] = {RECORD: ConfigRecord(plain)}
+    records: dict[str, Any] = {RECORD: ConfigRecord({"schema": SCHEMA, **plain})}
     for name, values in arrays.items():
         array = np.ascontiguousarray(values, dtype="<f8")
         typed = Array(dtype="<f8", shape=array.shape, stype="raw", data=array.tobytes())
@@ -153,25 +158,13 @@ def _plain(records: RecordDict, kinds: Mapping[str, type]) -> dict[str, Any]:
     if RECORD not in records.config_records:
         raise ProtocolError(f"a message must hold a record {RECORD!r}")
     plain: dict[str, Any] = dict(records.config_records[RECORD])
-    schema = _typed(plain, "schema", int)
-    if schema != SCHEMA:
-        raise ProtocolError(f"a message must be of schema {SCHEMA}, got {schema}")
-    for name, kind in {"study": str, **kinds}.items():
-        _typed(plain, name, kind)
+    check_fields(plain, SCHEMA, kinds)
     return plain
-
-
-def _typed(plain: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = plain.get(name)
-    if type(value) is not kind:
-        got = type(value).__name__
-        raise ProtocolError(f"{name!r} of a message must be of type {kind.__name__}, got {got}")
-    return value
 
 
 def _chain(plain: Mapping[str, Any]) -> tuple[str, ...]:
     """The digests of a ledger, each as hexadecimal digits."""
-    chain = _typed(plain, "chain", list)
+    chain = checked_field(plain, "chain", list)
     if not all(isinstance(each, str) and _HEX.fullmatch(each) for each in chain):
         raise ProtocolError(f"'chain' of a message must hold digests of {_DIGEST} hex digits")
     return tuple(chain)
@@ -186,19 +179,7 @@ def _array(records: RecordDict, name: str, axes: int) -> NDArray[np.float64]:
     if array.dtype != "<f8" or array.stype != "raw":
         got = f"{array.stype[:20]!r} {array.dtype[:20]!r}"  # as long as its sender likes
         raise ProtocolError(f"{name!r} must hold raw '<f8', got {got}")
-    shape, size = tuple(array.shape), len(array.data)
-    if size > LARGEST_ARRAY:
-        raise ProtocolError(f"{name!r} must hold at most {LARGEST_ARRAY} bytes, got {size}")
-    if len(shape) != axes:
-        # the shape is not told: it is as long as its sender likes
-        raise ProtocolError(f"the number of axes of {name!r} must be {axes}, got {len(shape)}")
-    if not all(n >= 1 for n in shape):
-        raise ProtocolError(f"every axis of {name!r} must be at least 1, got shape {shape}")
-    wanted = 8 * math.prod(shape)
-    if size != wanted:
-        what = f"{name!r} of shape {shape} and dtype '<f8'"
-        raise ProtocolError(f"{what} must hold {wanted} bytes, got {size}")
-    return np.frombuffer(array.data, dtype="<f8").reshape(shape).astype(np.float64)
+    return array_from(name, array.data, tuple(array.shape), axes)
 
 
 def _printable(text: str) -> str:

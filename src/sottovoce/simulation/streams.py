@@ -16,8 +16,9 @@ import numpy as np
 
 from sottovoce.arrays import Array
 from sottovoce.device import NUMPY, Device, DeviceStream
-from sottovoce.errors import UnknownAgent, check
+from sottovoce.errors import check
 from sottovoce.federation.draws import DrawSource, Recipe
+from sottovoce.federation.study import check_agent
 
 CHUNK = 4096
 DEVICE_CHUNK = 32768  # keeps a GPU busy, and below 65536, where some batched kernels end
@@ -106,6 +107,5 @@ def draws_of_agent(draws: Draws, agents: int, index: int) -> DrawSource:
 
     Each is addressed by its name and number, so a process may come and go in between.
     """
-    if not 0 <= index < agents:
-        raise UnknownAgent(f"agents are numbered 0 to {agents - 1}, got {index}")
+    check_agent(index, agents)
     return Dealer(draws, agents).to(slice(index, index + 1))

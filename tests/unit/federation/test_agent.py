@@ -669,7 +669,7 @@ def test_a_broadcast_that_is_not_finite_is_refused(entry: float, tmp_path: Path)
 def test_another_studys_broadcast_is_refused(tmp_path: Path) -> None:
     agent = told(Agent(study(), 0, seed=0))
     heard = broadcast(replace(agent.study, feature_seed=1))
-    refused(agent, tmp_path, StudyMismatch, lambda: agent.receive(heard), "agent 0 holds")
+    refused(agent, tmp_path, StudyMismatch, lambda: agent.receive(heard), "its study is")
 
 
 @pytest.mark.parametrize("refit", [0, -1])

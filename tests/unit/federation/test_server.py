@@ -204,7 +204,7 @@ WRONG: dict[str, tuple[type[Exception], str, Wrong]] = {
     "fractional agent": (UnknownAgent, "got 2.0", lambda s: fractional(message(s, 2))),
     "other study": (
         StudyMismatch,
-        "agent 2 holds",
+        "its study is '000000000000', this one",
         lambda s: replace(message(s, 2), study="0" * 64),
     ),
 }
@@ -258,7 +258,7 @@ def test_an_agent_that_sends_twice_is_heard_once() -> None:
     attacked.open_round()
     for agent in range(AGENTS):
         attacked.submit(message(attacked.study, agent))
-    with pytest.raises(DuplicateMessage, match="agent 3 has already spoken"):
+    with pytest.raises(DuplicateMessage, match="agent 3 has already answered in round 0"):
         attacked.submit(message(attacked.study, 3, vector=np.full(FEATURES, 5.0)))
     assert attacked.close_round().to_bytes() == play(clean).to_bytes()
 

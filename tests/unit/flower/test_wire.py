@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import ProtocolError
+from sottovoce.federation import messages
 from sottovoce.federation.messages import Broadcast
-from sottovoce.flower import wire
 from sottovoce.flower.wire import RECORD, Call, Reply
 
 BROADCAST = Broadcast("f" * 64, 3, np.arange(6.0).reshape(2, 3) / 7, "a" * 64)
@@ -182,7 +182,7 @@ def test_a_malformed_reply_is_refused(what: str) -> None:
 
 
 def test_an_array_that_is_too_large_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "LARGEST_ARRAY", 16)
+    monkeypatch.setattr(messages, "LARGEST_ARRAY", 16)
     with pytest.raises(ProtocolError, match=r"'vector' must hold at most 16 bytes, got 24$"):
         Reply.from_records(REPLY.to_records())
 

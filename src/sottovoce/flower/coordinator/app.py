@@ -25,7 +25,8 @@ from sottovoce.federation.server import Server
 from sottovoce.files import private
 from sottovoce.flower.coordinator.coordinator import Coordinator, alone
 from sottovoce.flower.coordinator.journal import NAME
-from sottovoce.flower.coordinator.sites import read_sites
+from sottovoce.flower.sites import NAME as SITES
+from sottovoce.flower.sites import numbered_sites
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws
@@ -91,7 +92,7 @@ def main(grid: Grid, context: Context) -> None:
 @contextmanager
 def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Coordinator]:
     """The coordinator of a run, alone with its ledger."""
-    listed, study = settings.project / "sites.toml", file.study
+    listed, study = settings.project / SITES, file.study
     # Only the simulation engine hands over a grid in its own memory. Anything else is taken to be
     # a deployment, where sites are those that are listed, and nothing is seeded.
     simulated = isinstance(grid, InMemoryGrid)
@@ -108,7 +109,7 @@ def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Co
         rule = f"a deployment needs {listed}: which Flower node is which site"
         check(listed.exists(), rule)
         folder = settings.project / "coordinator"
-        sites = read_sites(listed, study.agents)
+        sites = numbered_sites(listed, study.agents)
     with alone(folder), ExitStack() as kept:
         server = _server(settings, file, folder / "ledger.db")
         kept.callback(server.close)

@@ -6,26 +6,24 @@ it is it knows from the ledger alone, so one that was killed goes on where its l
 
 from __future__ import annotations
 
-import fcntl
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sottovoce.errors import (
-    DuplicateMessage,
     LedgerError,
     ProtocolError,
     RejectedVector,
     SottovoceError,
-    StudyMismatch,
     UnknownAgent,
     WrongRound,
     check,
 )
-from sottovoce.federation.messages import Broadcast
+from sottovoce.federation.messages import Broadcast, check_turn
 from sottovoce.federation.server import Server
+from sottovoce.files import locked
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Call, Reply
@@ -169,21 +167,16 @@ class Coordinator:
         self.server.close()
 
     def _count(self, agent: int, reply: Reply) -> None:
-        step, study = self._step, self.file.study
-        if reply.study != study.fingerprint:
-            raise StudyMismatch(
-                f"its study is {reply.study[:12]!r}, this one {study.fingerprint[:12]!r}"
-            )
+        step = self._step
+        self.file.study.check_same(reply.study)
         if reply.agent != agent:
             raise UnknownAgent(f"the site is agent {agent}, its reply is of agent {reply.agent}")
         self._compare(agent, reply)
         if step is None or reply.round < step.round:
             self._note("late", f"its reply is for round {reply.round}", agent=agent)
             return
-        if reply.round > step.round:
-            raise WrongRound(f"round {step.round} is open, got a reply for round {reply.round}")
-        if self._heard.get(agent) in ("spoke", "done"):
-            raise DuplicateMessage(f"it has already answered in round {step.round}")
+        answered = [n for n, heard in self._heard.items() if heard in ("spoke", "done")]
+        check_turn(agent, reply.round, step.round, answered)
         if reply.answer in ("refused", "left"):
             self._note(reply.answer, reply.reason, agent=agent)
             self._heard[agent] = "out"
@@ -292,17 +285,15 @@ def _read(records: RecordDict) -> Reply:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Hold a coordinator's folder: a second coordinator of the same ledger is refused."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / "ledger.lock").open("a")
-    except OSError as error:
-        raise LedgerError(f"{folder} cannot be held: {error}") from error
-    with lock:
+    with ExitStack() as kept:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            folder.mkdir(parents=True, exist_ok=True)
+            held = kept.enter_context(locked(folder / "ledger.lock"))
         except OSError as error:
+            raise LedgerError(f"{folder} cannot be held: {error}") from error
+        if not held:
             raise LedgerError(
                 f"{folder / 'ledger.db'} is in use by another coordinator: two would release a "
                 f"round twice"
-            ) from error
+            )
         yield

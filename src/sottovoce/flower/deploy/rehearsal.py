@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, TrialError, check
-from sottovoce.files import private, write_text
+from sottovoce.files import locked, private, write_text
 from sottovoce.flower.coordinator.journal import NAME, read_journal
 from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.commands import Link
@@ -22,6 +19,8 @@ from sottovoce.flower.deploy.linkstore import forget_messages
 from sottovoce.flower.deploy.processes import Processes, end_marked
 from sottovoce.flower.deploy.project import check_project, copy_project, study_with
 from sottovoce.flower.site import leaving
+from sottovoce.flower.sites import NAME as SITES
+from sottovoce.flower.sites import write_sites
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import adjacency
@@ -86,7 +85,11 @@ def rehearse(
     What was written stays in the folder `rehearsal` if it failed, or to `keep`.
     """
     began = time.monotonic()
-    with _only_one(project):
+    check_project(project)
+    with locked(project) as alone:
+        # a second rehearsal would take the first one's folder away
+        if not alone:
+            raise InvalidInput(f"a rehearsal of {project.absolute()} is running")
         stage = prepared(project.absolute(), sites, insecure=insecure, rounds=rounds)
         try:
             with Processes() as processes:
@@ -98,21 +101,6 @@ def rehearse(
         finally:
             forget_messages(commands.database(stage.coordinator), running=False)
     return _result(stage, keep, time.monotonic() - began)
-
-
-@contextmanager
-def _only_one(project: Path) -> Iterator[None]:
-    """Hold a project, so that no second rehearsal takes the first one's folder away."""
-    check_project(project)
-    held = os.open(project, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise InvalidInput(f"a rehearsal of {project.absolute()} is running") from error
-        yield
-    finally:
-        os.close(held)
 
 
 def _result(stage: Stage, keep: bool, seconds: float) -> Rehearsed:
@@ -243,7 +231,7 @@ def _write_connected(stage: Stage) -> None:
             raise SottovoceError(f"{len(online)} of {len(stage.sites)} sites have connected")
         time.sleep(LOOK)
     sites = dict(zip(stage.sites, online, strict=True))
-    superlink.write_sites(stage.coordinator / superlink.SITES, sites)
+    write_sites(stage.coordinator / SITES, sites)
 
 
 def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:

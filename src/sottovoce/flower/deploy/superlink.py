@@ -14,19 +14,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
-from sottovoce.files import read_toml, write_text
 from sottovoce.flower.deploy import commands
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import PUBLIC
 from sottovoce.flower.deploy.processes import MARK, end_marked
+from sottovoce.flower.sites import NAME, read_sites, write_sites
 
-SITES = "sites.toml"
 ANSWER = 60.0  # seconds for a command of Flower's
 LOOK = 2.0  # seconds between two looks at a run whose log ended before it
-_HEADER = """\
-# Which Flower node is which site, by the key that the coordinator registered. The order gives
-# the agents' numbers: add at the end, never sort.
-"""
 
 
 class Outcome(NamedTuple):
@@ -84,8 +79,8 @@ def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str,
     check(
         len(set(names)) == len(names), "the keys of two sites must not have one name", names=names
     )
-    path = project / SITES
-    sites = read_named(path)
+    path = project / NAME
+    sites = read_sites(path) if path.exists() else {}
     connect(project, link)
     for name, key in zip(names, keys, strict=True):
         if name not in sites:
@@ -102,25 +97,9 @@ def _registered(project: Path, key: Path, sites: Mapping[str, str]) -> str:
             raise
         strangers = sorted(set(listed_nodes(project)) - set(sites.values()))
         raise InvalidInput(
-            f"the key {key} is registered, but {SITES} does not say as which node; it is one of "
+            f"the key {key} is registered, but {NAME} does not say as which node; it is one of "
             f"{', '.join(strangers)}: write it there, or unregister it and try again"
         ) from error
-
-
-def read_named(path: Path) -> dict[str, str]:
-    """Site -> node id, in the order of the file; nothing if there is no file."""
-    if not path.exists():
-        return {}
-    table = read_toml(path).get("sites")
-    if not isinstance(table, dict):
-        raise InvalidInput(f"{path} must have a table [sites]")
-    return {str(name): str(node) for name, node in table.items()}
-
-
-def write_sites(path: Path, sites: Mapping[str, str]) -> None:
-    """Write sites.toml."""
-    lines = [f'{name} = "{node}"' for name, node in sites.items()]
-    write_text(path, "\n".join([f"{_HEADER}[sites]", *lines]) + "\n")
 
 
 def connect(project: Path, link: Link) -> None:

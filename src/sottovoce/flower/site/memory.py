@@ -12,14 +12,11 @@ died), mistake (of the objective's declarations; not a trial of the study), erro
 from __future__ import annotations
 
 import base64
-import fcntl
-import hashlib
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -30,16 +27,14 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import ProtocolError, StorageError, StudyMismatch, check
-from sottovoce.federation.messages import Broadcast, Message
+from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.files import write_whole
-from sottovoce.flower.chain import released
+from sottovoce.files import locked, write_whole
 
 STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies
 NAME = "sottovoce"  # of the study in its storage
-_PAUSE = 0.05  # seconds between two looks at a lock
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -68,22 +63,11 @@ class Heard(NamedTuple):
 @contextmanager
 def lock(folder: Path, patience: float) -> Iterator[bool]:
     """Hold a site's folder; False when somebody else has held it for so many seconds."""
-    with _stored():
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
-    with file:
-        yield _taken(file, time.monotonic() + patience)
-
-
-def _taken(file: IO[str], until: float) -> bool:
-    while True:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(_PAUSE)
+    with ExitStack() as kept:
+        with _stored():
+            folder.mkdir(parents=True, exist_ok=True)
+            held = kept.enter_context(locked(folder / "lock", patience))
+        yield held
 
 
 @contextmanager
@@ -154,14 +138,13 @@ class Memory:
         return noted.get(name, value)
 
     def compare(self, broadcast: Broadcast | None, chain: Sequence[str]) -> None:
-        """Refuse a second content for a round that was broadcast before, and all calls after that.
-
-        Fresh noise for the same round is a second release, which nobody accounted for.
-        """
+        """Refuse a second content for a round that was broadcast before, and all calls after."""
         with _stored():
             noted = self._study.user_attrs
         if "contradiction" not in noted and broadcast is not None:
-            number = self._contradicted(noted, broadcast, chain)
+            digests = {broadcast.round: noted.get(f"broadcast-{broadcast.round}", broadcast.digest)}
+            known = Known(digests, noted["heard"]["chain"] if "heard" in noted else ())
+            number = known.contradicted(self._expected, broadcast, chain)
             if number is not None:
                 text = f"round {number} was broadcast before, with other content: was the "
                 text += "coordinator's ledger lost, or an old one restored?"
@@ -171,24 +154,12 @@ class Memory:
                 f"{noted['contradiction']} This site takes no further part in the study"
             )
 
-    def _contradicted(
-        self, noted: Mapping[str, Any], broadcast: Broadcast, chain: Sequence[str]
-    ) -> int | None:
-        """The first round that has another content now."""
-        known = noted["heard"]["chain"] if "heard" in noted else []
-        rounds = released(self._expected, broadcast.round)
-        for number, old, new in zip([0, *rounds], known, chain, strict=False):
-            if old != new:
-                return number
-        same = noted.get(f"broadcast-{broadcast.round}") in (None, _digest(broadcast))
-        return None if same else broadcast.round
-
     def hear(self, broadcast: Broadcast, chain: Sequence[str]) -> None:
         """Remember a broadcast as the last one; first of all, that it was heard."""
         with _stored():
             heard = {"round": broadcast.round, "chain": list(chain)}
             self._study.set_user_attr("heard", heard)
-            self._note_once(f"broadcast-{broadcast.round}", _digest(broadcast))
+            self._note_once(f"broadcast-{broadcast.round}", broadcast.digest)
             self._study.set_user_attr("broadcast", _text(broadcast.to_bytes()))
 
     @property
@@ -337,10 +308,6 @@ def _mend(path: Path) -> None:
         if whole < len(content):
             with path.open("r+b") as file:
                 file.truncate(whole)
-
-
-def _digest(broadcast: Broadcast) -> str:
-    return hashlib.sha256(broadcast.to_bytes()).hexdigest()
 
 
 def _text(data: bytes) -> str:

@@ -27,11 +27,11 @@ from sottovoce.errors import (
     SpaceError,
     StorageError,
     StudyMismatch,
-    UnknownAgent,
     WrongRound,
 )
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.searcher import LARGEST
+from sottovoce.federation.study import check_agent
 from sottovoce.flower.chain import check_form, check_links
 from sottovoce.flower.site import leaving
 from sottovoce.flower.site.log import LOG, log_error, site_log
@@ -100,9 +100,7 @@ class Site:
             raise StudyMismatch(f"the public constants differ: {apart}")
         if call.study != self._file.study.fingerprint:
             raise StudyMismatch("the study's fingerprint is not that of its constants")
-        agents = self._file.study.agents
-        if not 0 <= call.agent < agents:
-            raise UnknownAgent(f"agents are numbered 0 to {agents - 1}, got {call.agent}")
+        check_agent(call.agent, self._file.study.agents)
         rounds = [step.round for step in self._file.steps]
         if call.round not in rounds:
             raise WrongRound(f"nothing is to be done in round {call.round}")

@@ -25,7 +25,6 @@ from sottovoce.federation.server import Server, planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.coordinator import GRACE, Coordinator, alone
 from sottovoce.flower.coordinator.journal import Journal, read_journal
-from sottovoce.flower.coordinator.sites import read_sites
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Reply
 from sottovoce.privacy.accountant import epsilon
@@ -211,7 +210,7 @@ REASONS = {
     "no vector": "said nothing",
     "another agent": "the site is agent 1, its reply is of agent 2",
     "no agent": "of agent -1",
-    "a later round": "round 0 is open, got a reply for round 1",
+    "a later round": "round 0 is open, got a message for round 1",
     "another study": "its study is '000000000000'",
     "refused": "epsilon differs",
     "left": "it left the study",
@@ -696,42 +695,3 @@ def test_a_journal_of_nonsense_is_read_as_far_as_it_can_be(tmp_path: Path) -> No
         read_journal(tmp_path)
     with pytest.raises(StorageError, match="cannot be written"):
         Journal(tmp_path)
-
-
-# sites.toml
-
-
-def test_the_order_of_the_sites_gives_their_numbers(tmp_path: Path) -> None:
-    path = tmp_path / "sites.toml"
-    largest = 2**64 - 1
-    path.write_text(f'[sites]\nnorth = {largest}\nsouth = "17"\n')
-    assert read_sites(path, 2) == {largest: 0, 17: 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "one table"),
-        ("sites = 3", "one table"),
-        ("[sites]\na = 1\n[more]", "one table"),
-        ("[sites]\na = 1", "the study has 2 agents, so 2 sites must be listed, got sites=1"),
-        ("[sites]\na = 1\nb = 1", "no two sites may be the same node, got b=1"),
-        ("[sites]\na = 1\nb = '1'", "no two sites"),
-        ("[sites]\na = 1\nb = true", "whole number, got b=True"),
-        ("[sites]\na = 1\nb = -4", "whole number"),
-        ("[sites]\na = 1\nb = 18446744073709551616", "whole number"),
-        ("[sites]\na = 1\nb = 1.5", "whole number"),
-        ("[sites]\na = 1\nb = 'two'", "whole number"),
-        ("[sites]\na = 1\na = 2", "not valid TOML"),
-    ],
-)
-def test_a_bad_list_of_sites_is_refused(text: str, words: str, tmp_path: Path) -> None:
-    path = tmp_path / "sites.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=words):
-        read_sites(path, 2)
-
-
-def test_a_missing_list_of_sites_is_an_error_of_ours(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot be read"):
-        read_sites(tmp_path / "sites.toml", 2)

@@ -230,17 +230,6 @@ def test_nothing_is_reported_and_nothing_fetched(tmp_path: Path) -> None:
     assert env["FLWR_HOME"] == str(tmp_path / ".flwr")
 
 
-def test_the_list_of_sites_keeps_its_order(tmp_path: Path) -> None:
-    path = tmp_path / "sites.toml"
-    assert superlink.read_named(path) == {}
-    sites = {"b": "12253045707705050853", "a": "7"}
-    superlink.write_sites(path, sites)
-    assert list(superlink.read_named(path).items()) == list(sites.items())
-    path.write_text("sites = 3")
-    with pytest.raises(InvalidInput, match=r"table \[sites\]"):
-        superlink.read_named(path)
-
-
 def test_a_link_that_nobody_answers_is_not_up(keys: Path) -> None:
     assert not superlink.is_up(Link(port=1))
     assert not superlink.is_up(Link(port=1, root=keys / CA))

@@ -342,7 +342,7 @@ MALFORMED = Broadcast(FILE.study.fingerprint, 0, np.full((2, 10), math.nan), "he
         (call(0, MALFORMED), "before round 0 comes broadcast None, got 0"),
         (call(1, MALFORMED), "a broadcast must be finite"),
         (call(1, replace(MALFORMED, vectors=np.ones((1, 10)))), "of shape (2, 10), got (1, 10)"),
-        (call(1, replace(MALFORMED, study="other")), "the broadcast's study is other"),
+        (call(1, replace(MALFORMED, study="other")), "its study is 'other', this one"),
     ],
 )
 def test_a_call_that_does_not_fit_is_refused_and_runs_nothing(
