@@ -53,7 +53,7 @@ def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Ou
         assert np.allclose(there.broadcasts[number], vectors, rtol=0, atol=1e-8)
     assert here.events == there.events
     for a, b in zip(here.diagnostics, there.diagnostics, strict=True):
-        assert a.clipped == b.clipped
+        assert a.clipped == pytest.approx(b.clipped)  # a mean, which a GPU sums in another order
         assert a.signal_to_noise == pytest.approx(b.signal_to_noise)
     return here
 
