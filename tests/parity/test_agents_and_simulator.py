@@ -1,12 +1,11 @@
 """One mathematics: a simulated run is N separate agents and a server, given the same draws.
 
-Each agent's draws are its slice of the simulator's streams; the server gets the
-simulator's seed. Everything else is the real thing.
+The agents and the server are `sottovoce.lab.contracts.parties`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,17 +13,16 @@ import pytest
 from numpy.typing import NDArray
 from tests.given import GivenProblem, pitted, slope, waves
 
-from sottovoce.federation.agent import Agent
-from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.methods import METHODS, Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
-from sottovoce.federation.server import Server, aggregate
+from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
+from sottovoce.lab.contracts.parties import separately
 from sottovoce.lab.problems import Problem
 from sottovoce.lab.problems.synthetic import Synthetic
-from sottovoce.simulation import Draws, Outcome, draws_of_agent, simulate
+from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.simulation import engine as simulator
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -34,60 +32,6 @@ DRAWS = Draws(seed=11, run=2)
 
 def close(one: NDArray[np.float64], two: NDArray[np.float64], within: float = 1e-9) -> bool:
     return bool(np.allclose(one, two, rtol=0.0, atol=within))
-
-
-@dataclass
-class Played:
-    """What separate agents and a server did."""
-
-    points: NDArray[np.float64]
-    vectors: dict[int, NDArray[np.float64]]
-    broadcasts: dict[int, NDArray[np.float64]]
-    events: list[Any]
-
-
-def separately(study: FederatedStudy, problem: Problem, draws: Draws) -> Played:
-    """The run as N parties would live through it, by asks, tells, messages and broadcasts."""
-    study = replace(study, feature_seed=study.feature_seed + draws.run)
-    space, method = study.space, study.method
-    objectives = problem.draw(study.agents, draws.stream("objectives"))
-    surrogate, everyone = problem.setting.surrogate, range(study.agents)
-    sources = [draws_of_agent(draws, study.agents, n) for n in everyone]
-    agents = [Agent(study, n, surrogate=surrogate, draws=sources[n]) for n in everyone]
-    alone = not method.shared.exchanges
-    server = None if alone else Server.simulation(study, draws.seed_for("server"))
-    points = np.zeros((study.agents, method.initial + study.rounds, space.dims))
-    played = Played(points, {}, {}, [])
-
-    def try_one(count: int, noise: NDArray[np.float64]) -> None:
-        for n, agent in enumerate(agents):
-            params = agent.ask()
-            points[n, count] = space.encode(params)
-            truth = objectives.values(np.asarray(points[:, count : count + 1]))[n, 0]
-            failed = np.isnan(truth)
-            agent.tell(params, None if failed else truth + objectives.noise * noise[n])
-
-    first = draws.stream("observation", 0).standard_normal((study.agents, method.initial))
-    for k in range(method.initial):
-        try_one(k, first[:, k])
-    for t in range(1, study.rounds + 1):
-        if server is not None and server.next_round() == t - 1:
-            server.open_round()
-            sent = []
-            for agent in agents:
-                sent.append(Message.from_bytes(agent.message(t - 1).to_bytes()))
-                if np.any(sent[-1].vector):  # of an agent that has nothing to say, silence
-                    server.submit(sent[-1])
-            heard = Broadcast.from_bytes(server.close_round().to_bytes())
-            played.vectors[t - 1] = np.stack([message.vector for message in sent])
-            played.broadcasts[t - 1] = heard.vectors
-            for agent in agents:
-                agent.receive(heard)
-        told = method.initial + t - 1
-        noise = draws.stream("observation", told).standard_normal((study.agents, 1))
-        try_one(told, noise[:, 0])
-    played.events = [] if server is None else server.events
-    return played
 
 
 def at_once(

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -255,3 +256,39 @@ def test_results_of_two_methods_of_one_file_go_to_two_folders(files: Path) -> No
         done = command(files, *words.split())
         assert done.returncode == 0, done.stderr
     assert len(list((files / "results").iterdir())) == 2
+
+
+PAGE = (EXAMPLES.parent / "docs" / "plugins.md").read_text()
+
+
+def code(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+def test_the_page_shows_the_examples_as_they_are_and_is_short() -> None:
+    files = [(EXAMPLES / name).read_text() for name in ("bowl.py", "greedy.py")]
+    assert code("python") == files
+    assert all(text.count("\n") < 30 for text in files)
+    assert PAGE.count("\n") < 120
+
+
+def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    lines = [line for block in code("sh") for line in block.splitlines()]
+    assert lines.pop(0) == "cd examples"
+    assert len(lines) == 5
+    for line in lines:
+        name, *words = line.split()
+        small = ["--agents", "2", "--rounds", "1", "--runs", "2"] if words[0] == "run" else []
+        done = command(tmp_path / "examples", *words, *small)
+        assert (name, done.returncode) == ("sottovoce", 0), done.stderr
+
+
+def test_the_entry_points_of_the_page_are_found(package: Path) -> None:
+    (table,) = code("toml")
+    offers = tomllib.loads(table)["project"]["entry-points"]
+    lines = [f"[{group}]\n{n} = {v}\n" for group, own in offers.items() for n, v in own.items()]
+    (package / "installed" / "hills-1.0.dist-info" / "entry_points.txt").write_text("".join(lines))
+    for name in ("hill:steps=9", "greedy"):
+        done = command(package, "check", name)
+        assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from sottovoce import __version__
 from sottovoce.cli.budget import budget
+from sottovoce.cli.check import check
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
 from sottovoce.cli.join import join
@@ -35,7 +36,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, budget, plan, run, reproduce, report, data):
+for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command()(command)
 for step in (new, space, rehearse, keys, serve, register, start, join, status):
     app.command(rich_help_panel="A federation of real parties")(step)
