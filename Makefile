@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # small matrices: more threads than one only get in each other's way
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: install demo test test-all chromium mutants bench lint format architecture clean
+.PHONY: install demo test test-all chromium mutants bench lint format architecture reference clean
 
 install: $(READY)
 
@@ -61,6 +61,9 @@ format: install
 
 architecture: install
 	$(BIN)/python tools/architecture.py
+
+reference: install
+	$(BIN)/python tools/reference.py
 
 clean:
 	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -26,7 +26,13 @@ from collections.abc import Iterable
 
 
 class SottovoceError(Exception):
-    """Base of all errors raised by Sottovoce."""
+    """Base of all errors raised by Sottovoce; each says what must hold, and what came.
+
+    Example:
+        >>> Mechanism(participation=1.3)
+        Traceback (most recent call last):
+        sottovoce.errors.InvalidInput: q must be in (0, 1], got q=1.3
+    """
 
 
 class InvalidInput(SottovoceError, ValueError):

@@ -33,9 +33,24 @@ from sottovoce.files import private, write_text
 
 
 class Agent(Searcher):
-    """One party.
+    """One party: it asks what to try, is told how that went, sends vectors, hears broadcasts.
 
-    The seed only makes a run repeatable; without one the operating system provides it.
+    Args:
+        study: the federation's public constants.
+        index: which agent it is, 0 to N − 1.
+        direction: "maximize" or "minimize".
+        surrogate: how it models its objective.
+        seed: only makes a run repeatable; without one the operating system provides it.
+        draws: in place of a seed, where its random draws come from.
+
+    Example:
+        >>> study = FederatedStudy(Space([Float("x", 0.0, 1.0)]), TS, agents=1, rounds=5)
+        >>> agent = Agent(study, 0, direction="minimize", seed=0)
+        >>> for _ in range(15):
+        ...     params = agent.ask()
+        ...     agent.tell(params, (params["x"] - 0.3) ** 2)
+        >>> round(agent.best[0]["x"], 1)
+        0.3
     """
 
     _said: Message | None = None

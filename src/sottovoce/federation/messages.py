@@ -39,12 +39,23 @@ class _Wired:
 
 @dataclass(frozen=True, eq=False)
 class Message(_Wired):
-    """An agent's vector for one round."""
+    """An agent's vector for one round.
 
-    study: str  # fingerprint
+    Args:
+        study, round: the fingerprint of its study; which round it is for.
+        agent: who sends it, 0 to N − 1.
+        vector: (M,).
+
+    Example:
+        >>> message = Message("fingerprint", round=0, agent=3, vector=np.zeros(50))
+        >>> Message.from_bytes(message.to_bytes()) == message
+        True
+    """
+
+    study: str
     round: int
     agent: int
-    vector: NDArray[np.float64]  # (M,)
+    vector: NDArray[np.float64]
 
     def to_bytes(self) -> bytes:
         """The wire form."""
@@ -61,12 +72,24 @@ class Message(_Wired):
 
 @dataclass(frozen=True, eq=False)
 class Broadcast(_Wired):
-    """What the server sends to all: ω^(i) for each region, or all vectors for `fts`."""
+    """What the server sends to all.
 
-    study: str  # fingerprint
+    Args:
+        study, round: the fingerprint of its study; which round was released.
+        vectors: ω^(i) for each region, (P, M); for peers all vectors, (N, M); for a pooled model
+            all releases so far, (k, M).
+        head: the ledger's newest digest when this round was committed.
+
+    Example:
+        >>> broadcast = Broadcast("fingerprint", round=0, vectors=np.zeros((2, 50)), head="digest")
+        >>> Broadcast.from_bytes(broadcast.to_bytes()) == broadcast
+        True
+    """
+
+    study: str
     round: int
-    vectors: NDArray[np.float64]  # (P, M); for peers (N, M)
-    head: str  # the ledger's newest digest when this round was committed
+    vectors: NDArray[np.float64]
+    head: str
 
     def to_bytes(self) -> bytes:
         """The wire form."""

@@ -36,8 +36,22 @@ def _doc(text: str) -> dict[str, str]:
 class Method:
     """Everything that tells one method from another; all of it is public.
 
-    A part is named by its word in `parts`; a setting has its doc beside it, and its bounds below.
-    noise_only: the broadcast is replaced by noise of the same size (a control).
+    A part is named by its word in `parts`; a setting has its doc in its field, its bounds below.
+
+    Args:
+        name: what results and errors call it.
+        mechanism: how the server protects the sum; None: it does not.
+        noise_only: the broadcast is replaced by noise of the same size (a control).
+        weights: what each agent weighs in each region, round by round.
+        solo: p_t, the chance to search alone.
+        exploration: β_t, the scale of a draw of the own posterior.
+        releases: which rounds have a release.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> mine = replace(DP_FTS_DE, name="mine", regions=4, features=100)
+        >>> mine.private, mine.solo_probability(4)
+        (True, 0.5)
     """
 
     name: str

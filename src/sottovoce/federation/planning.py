@@ -56,7 +56,6 @@ def plan_study(
         noise: z, if an earlier plan of the same study found it, which takes seconds.
 
     Example:
-        >>> from sottovoce import Float, Space, plan_study
         >>> space = Space([Float("rate", 1e-5, 1e-1, log=True)])
         >>> study = plan_study(space, agents=30, rounds=15, epsilon=4.0)
         >>> study.method.name, study.agents

@@ -59,6 +59,20 @@ class Server:
 
     A real one needs a ledger on disk and a budget, and takes no seeded randomness. For
     simulation there is `Server.simulation(study, seed)`.
+
+    Args:
+        study: the federation's public constants.
+        ledger: the file of its ledger; opened and verified if it is there.
+        budget: what may be spent, checked before a round opens.
+        source: where noise comes from; the operating system, unless said.
+
+    Example:
+        >>> study = FederatedStudy(Space([Float("x", 0.0, 1.0)]), DP_FTS_DE, agents=4, rounds=2)
+        >>> server = Server.simulation(study, seed=0)
+        >>> server.open_round()
+        0
+        >>> server.close_round().vectors.shape  # nobody has sent anything: pure noise
+        (2, 50)
     """
 
     def __init__(

@@ -39,7 +39,21 @@ _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
 
 @dataclass(frozen=True)
 class FederatedStudy:
-    """What is searched, how, by how many, for how long; and the seed of the shared features."""
+    """The public constants of one federation: every party holds the same.
+
+    Args:
+        space: what is searched.
+        method: how; `plan_study` fits one to a space, a number of agents and an ε.
+        agents: N, how many parties there are.
+        rounds: T, trials of each agent after its initial ones.
+        feature_seed: of the shared features and the public design.
+
+    Example:
+        >>> space = Space([Float("rate", 1e-5, 1e-1, log=True)])
+        >>> study = FederatedStudy(space, DP_FTS_DE, agents=20, rounds=5)
+        >>> FederatedStudy.from_dict(study.to_dict()).fingerprint == study.fingerprint
+        True
+    """
 
     space: Space
     method: Method

@@ -13,10 +13,19 @@ from sottovoce.gp.kernel import Kernel
 
 @dataclass(frozen=True)
 class Surrogate:
-    """How an agent models its own objective.
+    """How an agent models its own objective: by a Gaussian process.
 
-    kernel: fixed, or None: fitted by marginal likelihood, anew after every `refit` trials.
-    standardise: model values with mean 0 and variance 1, or as they come (the paper's way).
+    Args:
+        kernel: fixed, or None: fitted by marginal likelihood.
+        refit: after how many trials it is fitted anew.
+        standardise: whether values are modelled with mean 0 and variance 1, or as they come (the
+            paper's way).
+
+    Example:
+        >>> study = FederatedStudy(Space([Float("x", 0.0, 1.0)]), TS, agents=1, rounds=5)
+        >>> agent = Agent(study, 0, surrogate=Surrogate(Kernel(0.3, noise=1e-4)))
+        >>> agent.surrogate.kernel.lengthscale
+        0.3
     """
 
     kernel: Kernel | None = None

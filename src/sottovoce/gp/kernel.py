@@ -25,9 +25,16 @@ def lifted(value: float | Array, axes: int) -> float | Array:
 class Kernel:
     """A squared exponential kernel with its observation noise, or a batch of B of them.
 
-    `lengthscale` is a number, (B,), or (B, D) for one per dimension; `variance` and `noise`
-    (both variances) and `trust` are numbers or (B,). Numbers are checked; arrays are taken as
-    they come.
+    Numbers are checked; arrays are taken as they come.
+
+    Args:
+        lengthscale: ℓ, a number, (B,), or (B, D) for one per dimension.
+        variance, noise: σ² of the function and λ of the observation noise, numbers or (B,).
+        trust: s², variance of the factor on a shared function, a number or (B,).
+
+    Example:
+        >>> Kernel(np.array([0.1, 0.3]), variance=2.0).one(1).lengthscale
+        0.3
     """
 
     lengthscale: float | Array

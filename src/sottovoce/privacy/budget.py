@@ -24,7 +24,21 @@ def paper_delta(agents: int) -> float:
 
 @dataclass(frozen=True)
 class Budget:
-    """The promise: never more than ε at δ, by an accountant whose answer is a bound."""
+    """The promise: never more than ε at δ.
+
+    Args:
+        epsilon: the most that may be spent.
+        delta: with what probability the promise may fail.
+        accountant: who counts, one whose answer is a bound: "moments", "rdp" or "pld".
+
+    Example:
+        >>> event = Mechanism(participation=1.0, noise=4.0).event(100, "planned")
+        >>> round(Budget(epsilon=2.0, delta=1e-5).allow([event] * 3, event), 2)
+        1.99
+        >>> Budget(epsilon=2.0, delta=1e-5).allow([event] * 4, event)
+        Traceback (most recent call last):
+        sottovoce.errors.BudgetExceeded: this release would bring ε to 2.258, the budget is 2 ...
+    """
 
     epsilon: float
     delta: float
@@ -68,7 +82,16 @@ def noise_for(
 ) -> float:
     """The least z (five digits, rounded up) with which `rounds` such events stay within target.
 
-    The event's own z is ignored.
+    Args:
+        target, delta: ε and δ.
+        event: what each of the `rounds` releases does; its own z is ignored.
+        rounds: how many releases there are.
+        accountant: who counts, as for `epsilon`.
+
+    Example:
+        >>> event = Mechanism(participation=1.0).event(100, "planned")
+        >>> noise_for(1.0, 1e-5, event, rounds=4)
+        7.4614
     """
     check(0 < target < math.inf, "epsilon must be finite and above 0", epsilon=target)
     check(rounds >= 1, "rounds must be at least 1", rounds=rounds)

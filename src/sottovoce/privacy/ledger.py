@@ -234,7 +234,19 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def read_ledger(path: str | Path) -> LedgerView:
-    """What a ledger holds, verified as when it is opened; nothing is written, or created."""
+    """What a ledger holds, verified as when it is opened; nothing is written, or created.
+
+    Args:
+        path: its file; the server may be at work on it.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> study = FederatedStudy(Space([Float("x", 0.0, 1.0)]), DP_FTS_DE, agents=4, rounds=2)
+        >>> with TemporaryDirectory() as folder:
+        ...     Server.simulation(study, seed=0, ledger=f"{folder}/ledger.db").close()
+        ...     read_ledger(f"{folder}/ledger.db").constants["agents"]
+        4
+    """
     file, name = Path(path), f"ledger {path}"
     # Before the entries: a server at work commits first, so what is read later is never shorter.
     head = _remembered(_beside(file))

@@ -40,7 +40,13 @@ SENSITIVITIES: tuple[Sensitivity, ...] = ("paper", "tight")
 
 @dataclass(frozen=True)
 class Mechanism:
-    """The public constants of a release."""
+    """The public constants of a release: what one agent can move, and what covers that.
+
+    Example:
+        >>> mechanism = Mechanism(clip=5.0, participation=1.0, noise=4.0)
+        >>> round(epsilon([mechanism.event(100, "planned")] * 4, delta=1e-5), 2)
+        1.99
+    """
 
     clip: float = field(default=11.0, metadata={"doc": "S, bound on the norm of a vector"})
     participation: float = field(

@@ -34,12 +34,29 @@ DEVICE_BATCH = 32768
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run: where the agents went, what was there, what was said."""
+    """One run: where the agents went, what was there, what was sent.
 
-    points: NDArray[np.float64]  # (N, L, D)
-    truth: NDArray[np.float64]  # (N, L), noiseless values; NaN where a trial failed
-    observed: NDArray[np.float64]  # (N, L), the same with noise
-    optimum: NDArray[np.float64]  # (N,)
+    Args:
+        points: where each trial was, (N, L, D); L = N_init + T.
+        truth, observed: values without noise, NaN where a trial failed, and with, (N, L).
+        optimum: the largest value each agent can reach, (N,).
+        initial: N_init.
+        broadcasts, events: what was released, by round, and what that spent.
+        diagnostics: how each release went, which nobody may know but in a simulation.
+
+    Example:
+        >>> from sottovoce.lab.problems import problem_named
+        >>> branin = problem_named("branin")
+        >>> study = FederatedStudy(branin.setting.space, TS, agents=4, rounds=3)
+        >>> outcome = simulate(study, branin, Draws(seed=0, run=0))
+        >>> outcome.points.shape, outcome.simple_regret.shape, outcome.events
+        ((4, 13, 2), (4, 4), [])
+    """
+
+    points: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    observed: NDArray[np.float64]
+    optimum: NDArray[np.float64]
     initial: int
     broadcasts: dict[int, NDArray[np.float64]]
     events: list[Event]
@@ -88,8 +105,21 @@ def simulate(
 ) -> Outcome:
     """One run of the study's method on objectives drawn from the problem.
 
-    device: a device of PyTorch's ("cuda", say) in place of NumPy. batch: how many agents are
-    simulated at a time, which bounds the memory and changes nothing else.
+    Args:
+        study: its space must be the problem's.
+        problem: what to draw objectives from.
+        draws: all random draws of the run.
+        callback: told after each query its number, and what was spent so far.
+        device: a device of PyTorch's ("cuda", say) in place of NumPy.
+        batch: how many agents are simulated at a time, which bounds the memory and changes
+            nothing else.
+
+    Example:
+        >>> from sottovoce.lab.problems import problem_named
+        >>> branin = problem_named("branin")
+        >>> study = FederatedStudy(branin.setting.space, SOTTOVOCE, agents=4, rounds=3)
+        >>> len(simulate(study, branin, Draws(seed=0, run=0)).events)  # releases in rounds 0 and 2
+        2
     """
     check(study.space == problem.setting.space, "the study must search the problem's space")
     check(batch is None or batch >= 1, "batch must be at least 1", batch=batch)

@@ -53,9 +53,17 @@ class Listing(Protocol):
 class Setting:
     """What a problem fixes for its agents.
 
-    agents: how many there are, or None: as many as are asked for. measure: what `optimum` minus
-    the best value so far is called. real_world: whether the paper's settings for its real data
-    apply (`methods.for_real_world`), or those for its synthetic problem.
+    Args:
+        space: what is searched.
+        surrogate: how agents model their objectives.
+        agents: how many there are, or None: as many as are asked for.
+        measure: what `optimum` minus the best value so far is called.
+        real_world: whether the paper's settings for its real data apply
+            (`methods.for_real_world`), or those for its synthetic problem.
+
+    Example:
+        >>> Setting(Space([Float("x", 0.0, 1.0)]), Surrogate(), agents=29).measure
+        'simple regret'
     """
 
     space: Space
@@ -66,7 +74,20 @@ class Setting:
 
 
 class Problem(Protocol):
-    """A family of objectives to draw from."""
+    """A family of objectives to draw from: whatever has these members.
+
+    What `draw` gives has `noise`, `optimum` (N,), and `values` of points (N, s, D) -> (N, s).
+
+    Example:
+        >>> class Bowl:  # the same for all agents
+        ...     name, noise, optimum = "bowl", 0.01, np.zeros(4)
+        ...     setting = Setting(Space([Float("x", 0.0, 1.0)]), Surrogate())
+        ...     draw = lambda self, agents, random: self
+        ...     values = lambda self, points: -((points[..., 0] - 0.3) ** 2)
+        >>> study = FederatedStudy(Bowl.setting.space, TS, agents=4, rounds=3)
+        >>> simulate(study, Bowl(), Draws(seed=0, run=0)).truth.shape
+        (4, 13)
+    """
 
     @property
     def name(self) -> str:

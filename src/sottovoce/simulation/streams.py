@@ -30,8 +30,17 @@ Stream: TypeAlias = np.random.Generator | DeviceStream
 class Draws:
     """The streams of one run of one seed.
 
-    on_device: agents' draws come from the device's own generator, when the run is on one. That
-    is faster, and gives other numbers of the same distribution.
+    Args:
+        seed: of the simulation.
+        run: its number; runs of one seed differ in all draws.
+        chunk: how many agents share a stream.
+        on_device: agents' draws come from the device's own generator, when the run is on one.
+            That is faster, and gives other numbers of the same distribution.
+
+    Example:
+        >>> draws = Draws(seed=0, run=3)
+        >>> draws.stream("coin", 7).random() == Draws(seed=0, run=3).stream("coin", 7).random()
+        True
     """
 
     def __init__(

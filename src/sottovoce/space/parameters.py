@@ -9,26 +9,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from array_api_compat import is_array_api_obj, is_numpy_array
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.errors import SpaceError, suggestion
+from sottovoce.space.checks import clipped, require
 
 MAX_INTEGER = 2**40  # up to it, every integer of a range has a float coordinate of its own
 _SCALARS = (str, int, float, bool)
-
-
-def require(condition: bool, message: str) -> None:
-    """Raise SpaceError unless the condition holds."""
-    if not condition:
-        raise SpaceError(message)
 
 
 def _is_number(value: object, kind: type) -> bool:
@@ -37,40 +29,6 @@ def _is_number(value: object, kind: type) -> bool:
 
 def _key(choice: object) -> tuple[bool, object]:
     return type(choice) is bool, choice  # 1 == True, so equality alone would mix them up
-
-
-def check_known(what: str, got: object, known: Sequence[str]) -> None:
-    """An unknown word is answered with the nearest known one."""
-    if got not in known:
-        raise SpaceError(f"unknown {what} {got!r}: {suggestion(str(got), known)}")
-
-
-def check_keys(
-    what: str, given: object, needed: Sequence[str], optional: Sequence[str] = ()
-) -> None:
-    """`given` must be a mapping with the needed keys and none but the optional ones besides."""
-    if not isinstance(given, Mapping):
-        raise SpaceError(f"{what}: a mapping is needed, got {given!r}")
-    for key in given:
-        check_known(what, key, [*needed, *optional])
-    missing = [key for key in needed if key not in given]
-    require(not missing, f"every {what} must be given, missing {missing}")
-
-
-def clipped(where: str, u: Array, width: int, single: bool = False) -> Array:
-    """`u` clipped to the cube, (..., width), or exactly (width,) if `single`."""
-    if is_numpy_array(u) or not is_array_api_obj(u):
-        try:
-            u = np.asarray(u, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise SpaceError(f"{where}: coordinates must be numbers, got {u!r}") from error
-    shape, wanted = tuple(u.shape), f"({width},)" if single else f"(..., {width})"
-    fits = shape == (width,) if single else shape[-1:] == (width,)
-    require(fits, f"{where}: coordinates must have shape {wanted}, got {shape=}")
-    xp = array_namespace(u)
-    if xp.any(xp.isnan(u)):
-        raise SpaceError(f"{where}: coordinates must not be NaN, got {u}")
-    return xp.clip(u, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -157,9 +115,17 @@ class _Number(_Parameter):
 
 @dataclass(frozen=True)
 class Float(_Number):
-    """A real number in [low, high], ends included; `log` spreads it evenly in the logarithm.
+    """A real number in a range.
 
-    With `steps` it takes only that many values, equally spaced (in the logarithm if `log`).
+    Args:
+        name: its key in the parameters of a trial.
+        low, high: the ends, included.
+        log: whether it is spread evenly in the logarithm.
+        steps: how many values it takes, equally spaced (in the logarithm if `log`); None: any.
+
+    Example:
+        >>> Float("rate", 1.0, 4.0, log=True, steps=3).decode([0.5])
+        2.0
     """
 
     steps: int | None = None
@@ -232,11 +198,20 @@ class Float(_Number):
 
 @dataclass(frozen=True)
 class Integer(_Number):
-    """An integer in [low, high], ends included.
+    """An integer in a range.
 
     Integer v owns the cell from v - 0.5 to v + 0.5 and sits at its centre, on a linear scale or,
     with `log`, on a logarithmic one: a uniform u gives every integer its cell's share.
-    With `step` it takes only every step-th integer from low to high.
+
+    Args:
+        name: its key in the parameters of a trial.
+        low, high: the ends, included.
+        log: whether it is spread evenly in the logarithm.
+        step: it takes only every step-th integer from low to high; None: all.
+
+    Example:
+        >>> [Integer("batch", 16, 64, step=16).decode([u]) for u in (0.0, 0.5, 1.0)]
+        [16, 48, 64]
     """
 
     low: int
@@ -296,6 +271,14 @@ class Category(_Parameter):
     """One of several choices, one coordinate each (one-hot); the largest coordinate wins.
 
     True and 1 are different choices; 1 and 1.0 are the same one, given twice.
+
+    Args:
+        name: its key in the parameters of a trial.
+        choices: two or more strings, numbers or booleans that all differ.
+
+    Example:
+        >>> Category("kernel", ("rbf", "linear")).encode("linear")
+        array([0., 1.])
     """
 
     choices: tuple[str | int | float | bool, ...]

@@ -17,16 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.space.parameters import (
-    Category,
-    Float,
-    Integer,
-    Parameter,
-    check_keys,
-    check_known,
-    clipped,
-    require,
-)
+from sottovoce.space.checks import check_keys, check_known, clipped, require
+from sottovoce.space.parameters import Category, Float, Integer, Parameter
 
 __all__ = ["MAX_POINTS", "Category", "Float", "Integer", "Parameter", "Space"]
 
@@ -36,7 +28,18 @@ _KINDS: dict[str, Any] = {"float": Float, "integer": Integer, "category": Catego
 
 @dataclass(frozen=True)
 class Space:
-    """The parameters to search over, in the order of their coordinates in the cube."""
+    """The parameters to search over, in the order of their coordinates in the cube.
+
+    Args:
+        parameters: one or more of `Float`, `Integer` and `Category`, with names that differ.
+
+    Example:
+        >>> space = Space([Float("rate", 0.0, 2.0), Category("kernel", ("rbf", "linear"))])
+        >>> space.encode({"rate": 0.5, "kernel": "rbf"})
+        array([0.25, 1.  , 0.  ])
+        >>> space.decode([0.25, 1.0, 0.0])
+        {'rate': 0.5, 'kernel': 'rbf'}
+    """
 
     parameters: Sequence[Parameter]
 
