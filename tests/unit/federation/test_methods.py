@@ -141,7 +141,7 @@ def test_of_a_method_that_learns_a_real_problem_changes_only_what_it_does_with_r
         {"initial_design": "everywhere"},
         {"message": "nothing"},
         {"shared_model": "radio"},
-        {"acquisition": "greedy"},
+        {"acquisition": "oracle"},
         {"repeats": "never"},
         {"basis": "fourier"},
         {"shared_variance": 0.0},

@@ -125,7 +125,7 @@ def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
         ({"message": 3}, "message must be a word"),
         ({"shared_model": "pool"}, "unknown shared_model 'pool'; did you mean 'pooled'"),
         ({"shared_model": "pooled"}, "a pooled model is of residuals over a public design"),
-        ({"acquisition": "greedy"}, "unknown acquisition 'greedy'"),
+        ({"acquisition": "oracle"}, "unknown acquisition 'oracle'"),
         ({"acquisition": "joint-thompson"}, "the joint posterior needs a pooled model"),
         ({"initial_design": "dealt"}, "unknown initial_design 'dealt'"),
         ({"initial_design": True}, "initial_design must be a word"),
