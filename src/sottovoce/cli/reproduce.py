@@ -38,7 +38,7 @@ def reproduce(
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
-    listed: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the paper's figures again and judge its claims; run again to resume."""
@@ -46,7 +46,7 @@ def reproduce(
     from sottovoce.lab.experiments.reproduce import reproduce as run_figures
     from sottovoce.lab.report import check_figure, draw_figure
 
-    if listed:
+    if only_list:
         _list(list(known_figures().values()), as_json)
         return
     if not figures:

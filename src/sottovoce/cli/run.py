@@ -55,8 +55,8 @@ def run(
     folder = Path("results") / _folder(chosen.problem, chosen.method) if out is None else out
     try:
         with progress(chosen.runs * chosen.study().rounds) as advance:
-            watcher = advance(chosen.method, chosen.resolved_delta())
-            summary = run_and_save(chosen, folder, watcher, jobs)
+            callback = advance(chosen.method, chosen.resolved_delta())
+            summary = run_and_save(chosen, folder, callback, jobs)
     except KeyboardInterrupt:
         ERR.print(f"interrupted; finished runs are in {folder}, the same command resumes")
         raise typer.Exit(130) from None

@@ -100,17 +100,14 @@ def progress(total: int) -> Iterator[Any]:
     with Progress(*columns, console=ERR, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=total, spent="")
 
-        def watcher(label: str, delta: float) -> Any:
-            def watch(run_number: int, t: int, events: list[Any]) -> None:
-                by = (
-                    "rdp"
-                    if any(getattr(e, "sampling", "") == "fixed" for e in events)
-                    else "moments"
-                )
+        def callback_of(label: str, delta: float) -> Any:
+            def callback(run_number: int, t: int, events: list[Any]) -> None:
+                fixed = any(getattr(e, "sampling", "") == "fixed" for e in events)
+                by = "rdp" if fixed else "moments"
                 spent = f"ε = {number(epsilon(events, delta, by))}"
                 description = f"{label}, run {run_number + 1}"
                 progress.update(task, advance=1, description=description, spent=spent)
 
-            return watch
+            return callback
 
-        yield watcher
+        yield callback_of

@@ -75,7 +75,7 @@ def make(
     path = own_tables() / f"{problem.table}.npz" if out is None else out
     check(path.parent.is_dir(), "out must be in a folder that exists", out=str(path))
     check(path.suffix == ".npz", "out must end in .npz", out=str(path))
-    place = device_named(device)
+    chosen = device_named(device)
     have_data([replace(problem, objective="live").name])
     try:
         with counting_bar() as bar:
@@ -85,7 +85,7 @@ def make(
                 bar.update(task, completed=done, total=total)
 
             made = make_table(
-                problem, place, points=points, held_out=held_out, jobs=jobs, advance=advance
+                problem, chosen, points=points, held_out=held_out, jobs=jobs, advance=advance
             )
     except KeyboardInterrupt:
         ERR.print("interrupted; what was trained is kept, the same command resumes")

@@ -1,4 +1,4 @@
-"""Optuna studies: search with our own belief in any of them, or as one agent of a federation.
+"""Optuna studies: search with our own surrogate in any of them, or as one agent of a federation.
 
 `Sampler` needs nobody else; `AgentSampler` runs the trials of an agent whose messages one moves
 oneself; `spaces` turns search spaces into Optuna's distributions and back.

@@ -57,7 +57,7 @@ def check_keys(
     require(not missing, f"every {what} must be given, missing {missing}")
 
 
-def clipped(where: str, u: Array, width: int, single: bool = False) -> Array:
+def in_cube(where: str, u: Array, width: int, single: bool = False) -> Array:
     """`u` clipped to the cube, (..., width), or exactly (width,) if `single`."""
     if is_numpy_array(u) or not is_array_api_obj(u):
         try:
@@ -112,11 +112,11 @@ class _Parameter(ABC):
 
     def snap(self, coords: Array) -> Array:
         """Move each point to where the value it decodes to sits: (..., width) -> the same."""
-        return self._snap(clipped(f"parameter {self.name!r}", coords, self.width))
+        return self._snap(in_cube(f"parameter {self.name!r}", coords, self.width))
 
     def decode(self, coords: Array) -> Any:
         """The value at one point, (width,)."""
-        return self._decode(clipped(f"parameter {self.name!r}", coords, self.width, single=True))
+        return self._decode(in_cube(f"parameter {self.name!r}", coords, self.width, single=True))
 
 
 @dataclass(frozen=True)

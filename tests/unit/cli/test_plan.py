@@ -47,7 +47,7 @@ def test_a_rehearsals_gain_is_told(plan: Plan) -> None:
     status, out, _ = plan(agents=4, runs=2)
     assert status == 0
     assert "Expected gain over going alone" in out
-    assert "over t = 1..3 (2 rehearsals on made-up functions" in out
+    assert "over t = 1..3 (2 simulations on made-up functions" in out
 
 
 def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
@@ -57,7 +57,7 @@ def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
     assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (4, 1, 3, 2)
     assert found["epsilon"] <= 2.0
     assert found["replace_one"]["pld"] > 2 * found["epsilon"]
-    assert found["rehearsal"]["runs"] == 2
+    assert found["gain"]["runs"] == 2
     assert json.loads(plan("--json", delta=0.01)[1])["delta"] == 0.01
 
 

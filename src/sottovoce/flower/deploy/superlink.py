@@ -95,7 +95,7 @@ def _registered(project: Path, key: Path, sites: Mapping[str, str]) -> str:
     except SottovoceError as error:
         if "already in use" not in str(error):
             raise
-        strangers = sorted(set(listed_nodes(project)) - set(sites.values()))
+        strangers = sorted(set(node_status(project)) - set(sites.values()))
         raise InvalidInput(
             f"the key {key} is registered, but {NAME} does not say as which node; it is one of "
             f"{', '.join(strangers)}: write it there, or unregister it and try again"
@@ -107,7 +107,7 @@ def connect(project: Path, link: Link) -> None:
     commands.write_connection(project / commands.HOME, link)
 
 
-def listed_nodes(project: Path) -> dict[str, str]:
+def node_status(project: Path) -> dict[str, str]:
     """Node id -> status, such as "online"."""
     nodes = _asked(project, commands.nodes())["nodes"]
     return {str(node["node-id"]): str(node["status"]) for node in nodes}
