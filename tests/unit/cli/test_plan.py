@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 
 import pytest
-
-from sottovoce import cli
+from tests.terminal import exit_status
 
 Plan = Callable[..., tuple[int, str, str]]
 
@@ -18,11 +16,9 @@ def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     def ran(*flags: str, **given: object) -> tuple[int, str, str]:
         options = {"agents": 30, "dims": 1, "rounds": 3, "epsilon": 2.0, "runs": 0, **given}
         words = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        monkeypatch.setattr(sys, "argv", ["sottovoce", "plan", *words, *flags])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
+        status = exit_status(monkeypatch, "plan", *words, *flags)
         out, err = capsys.readouterr()
-        return int(caught.value.code or 0), flowing(out), flowing(err)
+        return status, flowing(out), flowing(err)
 
     return ran
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.terminal import exit_status
 
-from sottovoce import cli
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.federation.surrogate import Surrogate
@@ -345,11 +345,8 @@ def asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
 ) -> tuple[int, str, str]:
     monkeypatch.setitem(PROBLEMS, "computed", Computed)
-    monkeypatch.setattr(sys, "argv", ["sottovoce", "table", *words])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    said = capsys.readouterr()
-    return int(caught.value.code or 0), said.out, said.err
+    status = exit_status(monkeypatch, "table", *words)
+    return status, *capsys.readouterr()
 
 
 def test_the_command_makes_a_table_and_checks_it(
