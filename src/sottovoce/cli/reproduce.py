@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
+from sottovoce.cli.show import OUT, Json, counting_bar, interruptible, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -61,12 +61,9 @@ def reproduce(
     # a live objective keeps all cores busy by itself
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
     began = time.perf_counter()
-    try:
-        with counting_bar() as bar:
-            results = run_figures(chosen, out, jobs, _advance(bar))
-    except KeyboardInterrupt:
-        ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
-        raise typer.Exit(130) from None
+    words = f"interrupted; finished runs are in {out}, the same command resumes"
+    with interruptible(words), counting_bar() as bar:
+        results = run_figures(chosen, out, jobs, _advance(bar))
     for result in results:
         draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began

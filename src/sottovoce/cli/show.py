@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sottovoce.flower.deploy.processes import INTERRUPTED
+
 if TYPE_CHECKING:  # the commands that need it load it
     from sottovoce.lab.experiments.results import Summary
 
@@ -22,6 +24,16 @@ Found = Mapping[str, float | None]  # ε by accountant; None is infinite
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+@contextmanager
+def interruptible(words: str) -> Iterator[None]:
+    """Let an interrupt end the command, with these words."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ERR.print(words)
+        raise typer.Exit(INTERRUPTED) from None
+
+
 def guarantee(summary: Summary) -> str:
     """ε with everything that must stand beside it."""
     epsilon = summary.epsilon
@@ -29,15 +41,17 @@ def guarantee(summary: Summary) -> str:
         return "No privacy: vectors are sent unprotected."
     if epsilon == 0:
         return "Nothing of any agent is sent: ε = 0."
-    by_others = ", ".join(
-        f"{number(value)} ({name})"
-        for name, value in summary.epsilon_by_accountant.items()
-        if name not in (summary.accountant, "gdp")
-    )
+    others = by_others(summary.epsilon_by_accountant, summary.accountant)
     return (
-        f"ε = {epsilon:.2f} ({summary.accountant}), {by_others}; δ = {summary.delta:.3g}, "
+        f"ε = {epsilon:.2f} ({summary.accountant}), {others}; δ = {summary.delta:.3g}, "
         f"{summary.adjacency} adjacency. A simulation: its seeded noise protects nobody."
     )
+
+
+def by_others(found: Found, accountant: str) -> str:
+    """ε by the other accountants, but for the approximation."""
+    rest = [name for name in found if name not in (accountant, "gdp")]
+    return ", ".join(f"{number(found[name])} ({name})" for name in rest)
 
 
 def meanings(epsilon: Found, replaced: Found) -> list[str]:
