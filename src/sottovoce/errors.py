@@ -113,5 +113,5 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     """What to say of an unknown word: the nearest known one, if any is near, and all of them."""
     words = list(known)
     near = difflib.get_close_matches(word, words, n=1)
-    listed = f"known are {', '.join(words)}" if words else "there are none"
-    return f"did you mean {near[0]!r}? {listed}" if near else listed
+    all_known = f"known are {', '.join(words)}" if words else "there are none"
+    return f"did you mean {near[0]!r}? {all_known}" if near else all_known

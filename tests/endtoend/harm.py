@@ -127,7 +127,7 @@ def strangers(folder: Path, kills: int, random_: random.Random) -> list[Row]:
         spent = finished(fed, Counter())
         for name in ("unregistered", "unlisted", "elsewhere"):
             require(fed.storage(name) is None and not fed.noted(name), f"{name} took part")
-        online = list(superlink.listed_nodes(fed.hub).values()).count("online")
+        online = list(superlink.node_status(fed.hub).values()).count("online")
         require(online == plan.sites + 1, f"{online} nodes are online")
         require("SuperNode ID" in fed.printed("unlisted"), "unlisted did not connect")
         for name, words in (("unregistered", UNKNOWN), ("elsewhere", UNTRUSTED)):

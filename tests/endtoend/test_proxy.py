@@ -122,7 +122,7 @@ def test_a_site_registers_with_the_link_and_comes_in_through_the_proxy(
         node = commands.supernode(tmp_path, proxy, keys / "site-1.key", free_port())
         processes.start("node", node, env=env, cwd=tmp_path, log=tmp_path / "log")
         end = time.monotonic() + 60
-        while superlink.listed_nodes(project).get(sites["site-1"]) != "online":
+        while superlink.node_status(project).get(sites["site-1"]) != "online":
             assert time.monotonic() < end, (tmp_path / "log").read_text()
 
 

@@ -61,9 +61,9 @@ def budget(
 def _warn_of_delta(delta: float, accountant: str, costs: dict[float, float]) -> None:
     """Say what the paper's δ means, and what a stricter one would cost, where there is one."""
     if costs:
-        listed = ", ".join(f"ε = {number(e)} at δ = {d:g}" for d, e in costs.items())
+        prices = ", ".join(f"ε = {number(e)} at δ = {d:g}" for d, e in costs.items())
         ERR.print(
             f"warning: δ = N^-1.1 = {delta:.2g}, the paper's, is weak: the promise may fail with "
-            f"that probability. The same noise costs {listed} ({accountant}).",
+            f"that probability. The same noise costs {prices} ({accountant}).",
             style="yellow",
         )

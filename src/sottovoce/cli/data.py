@@ -72,18 +72,18 @@ def _list(as_json: bool) -> None:
     from sottovoce.errors import StorageError
     from sottovoce.lab.problems.datasets import SOURCES, find
 
-    listed = []
+    entries = []
     for source in SOURCES.values():
         try:
             found, problem = find(source), ""
         except StorageError as error:
             found, problem = None, str(error)
-        listed.append({**_described(source, found), "problem": problem or None})
+        entries.append({**_described(source, found), "problem": problem or None})
         if not as_json:
             where = f"{found.layout.title}, in {found.folder}" if found else problem
             OUT.print(f"{source.name}: {source.title}\n  {where}", soft_wrap=True)
     if as_json:
-        print_json({"data": listed})
+        print_json({"data": entries})
 
 
 def _is_published(found: Found) -> bool:

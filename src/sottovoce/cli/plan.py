@@ -16,13 +16,13 @@ def plan(
     rounds: Annotated[int, typer.Option(help="T, trials after the initial ones.")],
     epsilon: Annotated[float, typer.Option(help="ε, the most that may be spent.")],
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1, the paper's.")] = None,
-    runs: Annotated[int, typer.Option(help="Rehearsals on made-up functions; 0: none.")] = 4,
+    runs: Annotated[int, typer.Option(help="Simulations on made-up functions; 0: none.")] = 4,
     as_json: Json = False,
 ) -> None:
     """Settings for a federation from what is public, and the gain to expect from it."""
     from sottovoce.lab.experiments.forecast import LITTLE, forecast
 
-    with ERR.status("rehearsing on made-up functions", spinner="line"):
+    with ERR.status("simulating on made-up functions", spinner="line"):
         found = forecast(agents, dims, rounds, epsilon, delta, runs)
     if as_json:
         print_json(found)
@@ -35,11 +35,11 @@ def plan(
     OUT.print(table)
     for sentence in meanings({"pld": found["epsilon"]}, found["replace_one"]):
         OUT.print(sentence)
-    gain = found["rehearsal"]
+    gain = found["gain"]
     if gain is not None:
         OUT.print(
             f"Expected gain over going alone: {gain['gain']:.0%} ± {gain['error']:.0%} less regret "
-            f"over t = 1..{rounds} ({gain['runs']} rehearsals on made-up functions that agents "
+            f"over t = 1..{rounds} ({gain['runs']} simulations on made-up functions that agents "
             f"share to 70 %)."
         )
     if found["revealed"] < LITTLE:
@@ -62,7 +62,7 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("participation q", f"{found['participation']:g}"),
         ("features M", str(found["features"])),
         ("length scale ℓ", f"{found['lengthscale']:.3g}"),
-        ("initial points each, dealt", str(found["initial"])),
+        ("initial points each, public design", str(found["initial"])),
         ("of the common function revealed", f"{found['revealed']:.0%}"),
         ("expected signal to noise", f"{found['signal_to_noise']:.2f}"),
     ]

@@ -10,7 +10,7 @@ import typer
 
 from sottovoce.cli.new import Project
 from sottovoce.cli.serve import Insecure
-from sottovoce.cli.show import ERR, OUT, Json, number, print_json
+from sottovoce.cli.show import ERR, OUT, Json, by_others, interruptible, number, print_json
 
 
 def rehearse(
@@ -27,24 +27,16 @@ def rehearse(
     from sottovoce.flower.deploy.processes import stoppable
     from sottovoce.flower.deploy.rehearsal import rehearse as perform
 
-    try:
-        with stoppable():
-            found = perform(project, sites, insecure=insecure, rounds=rounds, keep=keep, tell=_tell)
-    except KeyboardInterrupt:
-        ERR.print("interrupted; all processes are stopped")
-        raise typer.Exit(130) from None
+    with interruptible("interrupted; all processes are stopped"), stoppable():
+        found = perform(project, sites, insecure=insecure, rounds=rounds, keep=keep, tell=_tell)
     if as_json:
         print_json(asdict(found))
         return
-    others = ", ".join(
-        f"{number(value)} ({name})"
-        for name, value in found.epsilon.items()
-        if name not in ("pld", "gdp")
-    )
     OUT.print(
         f"Rehearsed with {sites} sites in {found.seconds:.0f} s; releases: {found.releases}. The "
         f"ledger says ε = {number(found.epsilon['pld'])} (pld) of {found.granted:g} granted, by "
-        f"looser accountants {others}; δ = {found.delta:g}, {found.adjacency} adjacency.",
+        f"looser accountants {by_others(found.epsilon, 'pld')}; δ = {found.delta:g}, "
+        f"{found.adjacency} adjacency.",
         soft_wrap=True,
     )
 

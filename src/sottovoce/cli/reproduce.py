@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
+from sottovoce.cli.show import OUT, Json, counting_bar, interruptible, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def reproduce(
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
-    listed: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
+    only_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run the paper's figures again and judge its claims; run again to resume."""
@@ -46,7 +46,7 @@ def reproduce(
     from sottovoce.lab.experiments.reproduce import reproduce as run_figures
     from sottovoce.lab.report import check_figure, draw_figure
 
-    if listed:
+    if only_list:
         _list(list(known_figures().values()), as_json)
         return
     if not figures:
@@ -61,12 +61,9 @@ def reproduce(
     # a live objective keeps all cores busy by itself
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
     began = time.perf_counter()
-    try:
-        with counting_bar() as bar:
-            results = run_figures(chosen, out, jobs, _advance(bar))
-    except KeyboardInterrupt:
-        ERR.print(f"interrupted; finished runs are in {out}, the same command resumes")
-        raise typer.Exit(130) from None
+    words = f"interrupted; finished runs are in {out}, the same command resumes"
+    with interruptible(words), counting_bar() as bar:
+        results = run_figures(chosen, out, jobs, _advance(bar))
     for result in results:
         draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sottovoce.cli.data import have_data
 from sottovoce.cli.settings import takes_settings
-from sottovoce.cli.show import ERR, OUT, Json, guarantee, print_json, progress
+from sottovoce.cli.show import ERR, OUT, Json, guarantee, interruptible, print_json, progress
 
 if TYPE_CHECKING:
     from sottovoce.lab.experiments.results import Summary
@@ -53,13 +53,10 @@ def run(
         chosen = with_objective(chosen, objective)
     have_data([chosen.problem])
     folder = Path("results") / _folder(chosen.problem, chosen.method) if out is None else out
-    try:
-        with progress(chosen.runs * chosen.study().rounds) as advance:
-            watcher = advance(chosen.method, chosen.resolved_delta())
-            summary = run_and_save(chosen, folder, watcher, jobs)
-    except KeyboardInterrupt:
-        ERR.print(f"interrupted; finished runs are in {folder}, the same command resumes")
-        raise typer.Exit(130) from None
+    words = f"interrupted; finished runs are in {folder}, the same command resumes"
+    with interruptible(words), progress(chosen.runs * chosen.study().rounds) as advance:
+        callback = advance(chosen.method, chosen.resolved_delta())
+        summary = run_and_save(chosen, folder, callback, jobs)
     if as_json:
         print_json(summary.to_dict())
         return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sottovoce.cli.new import Project
-from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.cli.show import ERR, OUT, Json, interruptible, print_json
 from sottovoce.files import private, private_folder
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def start(
     """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
     from sottovoce.flower.deploy import commands, superlink
     from sottovoce.flower.deploy.linkstore import forget_messages
-    from sottovoce.flower.deploy.processes import INTERRUPTED, stoppable
+    from sottovoce.flower.deploy.processes import stoppable
     from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.sites import NAME, numbered_sites
     from sottovoce.flower.studyfile import read_study
@@ -113,12 +113,9 @@ def start(
     numbered_sites(project / NAME, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
     superlink.connect(project, link)
-    try:
-        with stoppable():
-            found = _started(project, link, follow)
-    except KeyboardInterrupt:
-        ERR.print("a run that was started goes on; `sottovoce start` watches it again")
-        raise typer.Exit(INTERRUPTED) from None
+    words = "a run that was started goes on; `sottovoce start` watches it again"
+    with interruptible(words), stoppable():
+        found = _started(project, link, follow)
     if found is not None:
         forget_messages(commands.database(project), running=True)
         raise typer.Exit(0 if found.well else 1)

@@ -12,6 +12,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from sottovoce.flower.deploy.processes import INTERRUPTED
+
 if TYPE_CHECKING:  # the commands that need it load it
     from sottovoce.lab.experiments.results import Summary
 
@@ -22,6 +24,16 @@ Found = Mapping[str, float | None]  # ε by accountant; None is infinite
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+@contextmanager
+def interruptible(words: str) -> Iterator[None]:
+    """Let an interrupt end the command, with these words."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        ERR.print(words)
+        raise typer.Exit(INTERRUPTED) from None
+
+
 def guarantee(summary: Summary) -> str:
     """ε with everything that must stand beside it."""
     epsilon = summary.epsilon
@@ -29,15 +41,17 @@ def guarantee(summary: Summary) -> str:
         return "No privacy: vectors are sent unprotected."
     if epsilon == 0:
         return "Nothing of any agent is sent: ε = 0."
-    by_others = ", ".join(
-        f"{number(value)} ({name})"
-        for name, value in summary.epsilon_by_accountant.items()
-        if name not in (summary.accountant, "gdp")
-    )
+    others = by_others(summary.epsilon_by_accountant, summary.accountant)
     return (
-        f"ε = {epsilon:.2f} ({summary.accountant}), {by_others}; δ = {summary.delta:.3g}, "
+        f"ε = {epsilon:.2f} ({summary.accountant}), {others}; δ = {summary.delta:.3g}, "
         f"{summary.adjacency} adjacency. A simulation: its seeded noise protects nobody."
     )
+
+
+def by_others(found: Found, accountant: str) -> str:
+    """ε by the other accountants, but for the approximation."""
+    rest = [name for name in found if name not in (accountant, "gdp")]
+    return ", ".join(f"{number(found[name])} ({name})" for name in rest)
 
 
 def meanings(epsilon: Found, replaced: Found) -> list[str]:
@@ -100,17 +114,14 @@ def progress(total: int) -> Iterator[Any]:
     with Progress(*columns, console=ERR, transient=True, disable=quiet) as progress:
         task = progress.add_task("", total=total, spent="")
 
-        def watcher(label: str, delta: float) -> Any:
-            def watch(run_number: int, t: int, events: list[Any]) -> None:
-                by = (
-                    "rdp"
-                    if any(getattr(e, "sampling", "") == "fixed" for e in events)
-                    else "moments"
-                )
+        def callback_of(label: str, delta: float) -> Any:
+            def callback(run_number: int, t: int, events: list[Any]) -> None:
+                fixed = any(getattr(e, "sampling", "") == "fixed" for e in events)
+                by = "rdp" if fixed else "moments"
                 spent = f"ε = {number(epsilon(events, delta, by))}"
                 description = f"{label}, run {run_number + 1}"
                 progress.update(task, advance=1, description=description, spent=spent)
 
-            return watch
+            return callback
 
-        yield watcher
+        yield callback_of

@@ -15,7 +15,16 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sottovoce.cli.show import ERR, OUT, Found, Json, meanings, number, print_json
+from sottovoce.cli.show import (
+    OUT,
+    Found,
+    Json,
+    by_others,
+    interruptible,
+    meanings,
+    number,
+    print_json,
+)
 from sottovoce.errors import InvalidInput, LedgerError
 
 if TYPE_CHECKING:
@@ -43,15 +52,12 @@ def status(
     if not watch:
         OUT.print(_page(found))
         return
-    try:
-        with Live(_page(found), console=OUT, auto_refresh=False) as live:
-            while not found["over"]:
-                time.sleep(_REFRESH)
-                found = look(ledger)
-                live.update(_page(found), refresh=True)
-    except KeyboardInterrupt:
-        ERR.print("stopped watching; the study goes on")
-        raise typer.Exit(130) from None
+    shown = Live(_page(found), console=OUT, auto_refresh=False)
+    with interruptible("stopped watching; the study goes on"), shown as live:
+        while not found["over"]:
+            time.sleep(_REFRESH)
+            found = look(ledger)
+            live.update(_page(found), refresh=True)
 
 
 def look(ledger: Path) -> dict[str, Any]:
@@ -195,11 +201,7 @@ def _page(found: dict[str, Any]) -> Group:
 def _guarantee(found: dict[str, Any]) -> str:
     """ε with everything that must stand beside it."""
     main = found["accountant"]
-    others = ", ".join(
-        f"{number(value)} ({name})"
-        for name, value in found["epsilon_by_accountant"].items()
-        if name != main
-    )
+    others = by_others(found["epsilon_by_accountant"], main)
     granted, left = found["granted"], found["left"]
     budget = "no budget was set" if granted is None else f"{granted:.4g} granted"
     if left is not None:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import ERR, OUT, Json, counting_bar, print_json
+from sottovoce.cli.show import OUT, Json, counting_bar, interruptible, print_json
 from sottovoce.errors import InvalidInput, check
 
 table = typer.Typer(
@@ -75,21 +75,18 @@ def make(
     path = own_tables() / f"{problem.table}.npz" if out is None else out
     check(path.parent.is_dir(), "out must be in a folder that exists", out=str(path))
     check(path.suffix == ".npz", "out must end in .npz", out=str(path))
-    place = device_named(device)
+    chosen = device_named(device)
     have_data([replace(problem, objective="live").name])
-    try:
-        with counting_bar() as bar:
-            task = bar.add_task("models", total=None)
+    words = "interrupted; what was trained is kept, the same command resumes"
+    with interruptible(words), counting_bar() as bar:
+        task = bar.add_task("models", total=None)
 
-            def advance(done: int, total: int) -> None:
-                bar.update(task, completed=done, total=total)
+        def advance(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
 
-            made = make_table(
-                problem, place, points=points, held_out=held_out, jobs=jobs, advance=advance
-            )
-    except KeyboardInterrupt:
-        ERR.print("interrupted; what was trained is kept, the same command resumes")
-        raise typer.Exit(130) from None
+        made = make_table(
+            problem, chosen, points=points, held_out=held_out, jobs=jobs, advance=advance
+        )
     made.save(path)
     _show([_described(made) | {"file": str(path)}], as_json)
     if not as_json:

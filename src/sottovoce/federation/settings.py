@@ -104,7 +104,7 @@ def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:
     for part, values in parts.items():
         before = getattr(method, part)
         if before is None:
-            listed = ", ".join(values)
-            raise InvalidInput(f"method {method.name!r} protects nothing, so it takes no {listed}")
+            names = ", ".join(values)
+            raise InvalidInput(f"method {method.name!r} protects nothing, so it takes no {names}")
         changed[part] = replace(before, **values)
     return replace(method, **changed)

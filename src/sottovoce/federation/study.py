@@ -111,11 +111,6 @@ class FederatedStudy:
         prior, lam = method.shared_variance, method.regularisation
         return PooledModel(self.public_design, self.features, prior, lam)
 
-    @cached_property
-    def listed_features(self) -> NDArray[np.float64]:
-        """φ at all points of a finite space, (K, M)."""
-        return np.asarray(self.features(self.space.points()))
-
     @property
     def release_noise(self) -> float:
         """The standard deviation of what a release adds to each number, in the first round."""

@@ -38,7 +38,7 @@ class PointTables:
     @cached_property
     def shared(self) -> Array:
         """φ at all points, (K, M)."""
-        return self.device.array(self.study.listed_features)
+        return self.device.array(np.asarray(self.study.features(self.study.space.points())))
 
     @cached_property
     def exact(self) -> Array | None:

@@ -111,22 +111,3 @@ class DrawnOnDevice(Protocol):
         The stream has NumPy's `standard_normal`, `random` and `integers`, and gives arrays that
         live on the device.
         """
-
-
-class Trainer(Protocol):
-    """Trains models for real: one for each pair of an agent and a point of the cube."""
-
-    @property
-    def agents(self) -> int:
-        """How many agents have data, N."""
-
-    @property
-    def fingerprint(self) -> str:
-        """Names the data and the procedure: what has the same one gives the same scores."""
-
-    @property
-    def batch(self) -> int:
-        """How many trials are best trained together."""
-
-    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What is to be maximised, in [0, 1], for s trials: (s,) and (s, D) -> (s,)."""

@@ -35,7 +35,7 @@ def check_keys(
     require(not missing, f"every {what} must be given, missing {missing}")
 
 
-def clipped(where: str, u: Array, width: int, single: bool = False) -> Array:
+def in_cube(where: str, u: Array, width: int, single: bool = False) -> Array:
     """`u` clipped to the cube, (..., width), or exactly (width,) if `single`."""
     if is_numpy_array(u) or not is_array_api_obj(u):
         try:

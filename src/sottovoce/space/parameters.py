@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.space.checks import clipped, require
+from sottovoce.space.checks import in_cube, require
 
 MAX_INTEGER = 2**40  # up to it, every integer of a range has a float coordinate of its own
 _SCALARS = (str, int, float, bool)
@@ -70,11 +70,11 @@ class _Parameter(ABC):
 
     def snap(self, coords: Array) -> Array:
         """Move each point to where the value it decodes to sits: (..., width) -> the same."""
-        return self._snap(clipped(f"parameter {self.name!r}", coords, self.width))
+        return self._snap(in_cube(f"parameter {self.name!r}", coords, self.width))
 
     def decode(self, coords: Array) -> Any:
         """The value at one point, (width,)."""
-        return self._decode(clipped(f"parameter {self.name!r}", coords, self.width, single=True))
+        return self._decode(in_cube(f"parameter {self.name!r}", coords, self.width, single=True))
 
 
 @dataclass(frozen=True)
@@ -256,7 +256,7 @@ class Integer(_Number):
 
     def _index(self, u: Array) -> Array:
         xp = array_namespace(u)
-        # clipped, as u = 1 belongs to the last cell
+        # in_cube, as u = 1 belongs to the last cell
         return xp.clip(xp.floor(self._from_unit(u[..., 0], xp)), 0.0, self.size - 1.0)
 
     def _place(self, k: Array) -> Array:

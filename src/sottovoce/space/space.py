@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.space.checks import check_keys, check_known, clipped, require
+from sottovoce.space.checks import check_keys, check_known, in_cube, require
 from sottovoce.space.parameters import Category, Float, Integer, Parameter
 
 __all__ = ["MAX_POINTS", "Category", "Float", "Integer", "Parameter", "Space"]
@@ -111,7 +111,7 @@ class Space:
     def index(self, u: Array) -> Array:
         """The row of `points()` that each point snaps to: (..., D) -> (...) of integers."""
         self._check_finite()
-        u = clipped("space", u, self.dims)
+        u = in_cube("space", u, self.dims)
         xp, row = array_namespace(u), 0
         for p, at in self._blocks():
             row = row * (p.size or 0) + xp.astype(p._index(u[..., at]), xp.int64)
@@ -119,7 +119,7 @@ class Space:
 
     def snap(self, u: Array) -> Array:
         """Move each point to where the values it decodes to sit: (..., D) -> (..., D)."""
-        u = clipped("space", u, self.dims)
+        u = in_cube("space", u, self.dims)
         return array_namespace(u).concat([p._snap(u[..., at]) for p, at in self._blocks()], axis=-1)
 
     def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
@@ -129,7 +129,7 @@ class Space:
 
     def decode(self, u: Array) -> dict[str, Any]:
         """The values at one point, (D,), by name."""
-        u = clipped("space", u, self.dims, single=True)
+        u = in_cube("space", u, self.dims, single=True)
         return {p.name: p._decode(u[at]) for p, at in self._blocks()}
 
     def to_dict(self) -> dict[str, Any]:

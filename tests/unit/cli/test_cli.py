@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.terminal import exit_status
 from typer.testing import CliRunner
 
 from sottovoce import __version__, cli
@@ -39,11 +40,8 @@ class Terminal:
         self._monkeypatch, self._capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: str) -> Answer:
-        self._monkeypatch.setattr(sys, "argv", ["sottovoce", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        captured = self._capsys.readouterr()
-        return Answer(int(caught.value.code or 0), captured.out, captured.err)
+        status = exit_status(self._monkeypatch, *arguments)
+        return Answer(status, *self._capsys.readouterr())
 
 
 @pytest.fixture

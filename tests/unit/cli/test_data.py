@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from dataclasses import replace
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -10,8 +9,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from tests.terminal import exit_status
 
-from sottovoce import cli
 from sottovoce.lab.problems import datasets
 
 
@@ -22,10 +21,7 @@ def nothing_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["sottovoce", "data", *words])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    return int(caught.value.code or 0)
+    return exit_status(monkeypatch, "data", *words)
 
 
 def test_without_a_name_every_data_set_is_listed_with_how_to_get_it(

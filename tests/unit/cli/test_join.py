@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.terminal import exit_status, in_project, write_program
 
-from sottovoce import cli
-from sottovoce.flower.deploy.project import make_project
 from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
@@ -44,20 +42,13 @@ def join(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Joined:
     """Join with a SuperNode that is a shell script; it runs in the project. Status and errors."""
-    make_project(tmp_path / "study", agents=2, rounds=2, epsilon=2.0)
-    monkeypatch.chdir(tmp_path / "study")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    monkeypatch.setattr(sys, "executable", str(programs / "python"))  # Flower's are beside it
-    monkeypatch.setattr(sys, "argv", ["sottovoce", "join", "localhost:8000", "--insecure"])
+    programs = in_project(tmp_path, monkeypatch)
 
     def joined(script: str) -> tuple[int, str]:
-        node = programs / "flower-supernode"
-        node.write_text(f'#!/bin/sh\necho "$@" >> started\n{script}\n')
-        node.chmod(0o755)
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        return int(caught.value.code or 0), " ".join(capsys.readouterr().err.split())
+        node = f'#!/bin/sh\necho "$@" >> started\n{script}\n'
+        write_program(programs / "flower-supernode", node)
+        status = exit_status(monkeypatch, "join", "localhost:8000", "--insecure")
+        return status, " ".join(capsys.readouterr().err.split())
 
     return joined
 

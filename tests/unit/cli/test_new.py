@@ -3,15 +3,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.terminal import exit_status
 
-from sottovoce import cli
 from sottovoce.errors import InvalidInput
 from sottovoce.flower.deploy.commands import environment, tool
 from sottovoce.flower.deploy.project import copy_project, make_project, with_settings, with_space
@@ -28,11 +27,9 @@ def sottovoce(
     monkeypatch.chdir(tmp_path)
 
     def ran(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["sottovoce", *words])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
+        status = exit_status(monkeypatch, *words)
         out, err = capsys.readouterr()
-        return int(caught.value.code or 0), out, " ".join(err.split())
+        return status, out, " ".join(err.split())
 
     return ran
 

@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 
 import pytest
-
-from sottovoce import cli
+from tests.terminal import exit_status
 
 Plan = Callable[..., tuple[int, str, str]]
 
@@ -18,11 +16,9 @@ def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     def ran(*flags: str, **given: object) -> tuple[int, str, str]:
         options = {"agents": 30, "dims": 1, "rounds": 3, "epsilon": 2.0, "runs": 0, **given}
         words = [f"--{name}={value}" for name, value in options.items() if value is not None]
-        monkeypatch.setattr(sys, "argv", ["sottovoce", "plan", *words, *flags])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
+        status = exit_status(monkeypatch, "plan", *words, *flags)
         out, err = capsys.readouterr()
-        return int(caught.value.code or 0), flowing(out), flowing(err)
+        return status, flowing(out), flowing(err)
 
     return ran
 
@@ -47,7 +43,7 @@ def test_a_rehearsals_gain_is_told(plan: Plan) -> None:
     status, out, _ = plan(agents=4, runs=2)
     assert status == 0
     assert "Expected gain over going alone" in out
-    assert "over t = 1..3 (2 rehearsals on made-up functions" in out
+    assert "over t = 1..3 (2 simulations on made-up functions" in out
 
 
 def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
@@ -57,7 +53,7 @@ def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
     assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (4, 1, 3, 2)
     assert found["epsilon"] <= 2.0
     assert found["replace_one"]["pld"] > 2 * found["epsilon"]
-    assert found["rehearsal"]["runs"] == 2
+    assert found["gain"]["runs"] == 2
     assert json.loads(plan("--json", delta=0.01)[1])["delta"] == 0.01
 
 

@@ -10,10 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.terminal import exit_status, in_project, write_program
 
-from sottovoce import cli
 from sottovoce.flower.deploy import superlink
-from sottovoce.flower.deploy.project import make_project
 
 # Keeps its runs in a file; a run is over, as the file `ends` says, when its log has been shown.
 FLWR = """\
@@ -53,23 +52,15 @@ def start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Started:
     """Start with the runs that are there, and how runs will end. Status, output and errors."""
-    make_project(tmp_path / "study", agents=2, rounds=2, epsilon=2.0)
-    monkeypatch.chdir(tmp_path / "study")
+    in_project(tmp_path, monkeypatch, flwr=FLWR.format(python=sys.executable))
     Path("sites.toml").write_text(SITES)
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "flwr").write_text(FLWR.format(python=sys.executable))
-    (programs / "flwr").chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(programs / "python"))  # Flower's are beside it
 
     def started(runs: dict[str, str], ends: dict[str, str], *words: str) -> tuple[int, str, str]:
         Path("runs").write_text(json.dumps(runs))
         Path("ends").write_text(json.dumps(ends))
-        monkeypatch.setattr(sys, "argv", ["sottovoce", "start", "--insecure", *words])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
+        status = exit_status(monkeypatch, "start", "--insecure", *words)
         out, err = capfd.readouterr()
-        return int(caught.value.code or 0), out, " ".join(err.split())
+        return status, out, " ".join(err.split())
 
     return started
 
@@ -177,11 +168,6 @@ def test_who_stops_watching_takes_nothing_from_the_run(start: Started, kept: Pat
 def test_what_sites_said_is_removed_when_the_link_ends(
     kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    link = tmp_path / "bin" / "flower-superlink"
-    link.write_text("#!/bin/sh\nexit 7\n")
-    link.chmod(0o755)
-    monkeypatch.setattr(sys, "argv", ["sottovoce", "serve", "--insecure", "--port=1"])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    assert caught.value.code == 7
+    write_program(tmp_path / "bin" / "flower-superlink", "#!/bin/sh\nexit 7\n")
+    assert exit_status(monkeypatch, "serve", "--insecure", "--port=1") == 7
     assert b"a vector" not in kept.read_bytes()

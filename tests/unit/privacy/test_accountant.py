@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
+from tests.published import PUBLISHED
 
 from sottovoce.errors import InvalidInput, UnsupportedEvent
 from sottovoce.privacy.accountant import (
@@ -19,24 +20,6 @@ from sottovoce.privacy.accountant import (
 )
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
-
-# (N, T, q, z, published ε, PLD ε for the same noise)
-PUBLISHED = [
-    (200, 40, 0.15, 1.0, 5.93, 3.96),
-    (200, 40, 0.25, 1.0, 9.91, 7.05),
-    (200, 40, 0.5, 1.0, 20.12, 15.71),
-    (200, 40, 0.25, 1.2, 7.39, 5.15),
-    (200, 40, 0.25, 1.5, 5.22, 3.60),
-    (29, 60, 0.35, 1.0, 15.17, 10.38),
-    (29, 60, 0.35, 1.6, 7.12, 4.61),
-    (29, 60, 0.35, 2.0, 5.14, 3.23),
-    (29, 60, 0.35, 3.0, 3.05, 1.74),
-    (29, 60, 0.35, 4.0, 2.16, 1.13),
-    (29, 60, 0.1, 1.0, 3.75, 2.01),
-    (29, 60, 0.15, 1.0, 5.98, 3.43),
-    (29, 60, 0.2, 1.0, 7.69, 4.99),
-    (29, 60, 0.25, 1.0, 9.82, 6.67),
-]
 
 
 @pytest.mark.parametrize(("agents", "rounds", "q", "z", "published", "tight"), PUBLISHED)

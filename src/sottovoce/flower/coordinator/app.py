@@ -92,13 +92,13 @@ def main(grid: Grid, context: Context) -> None:
 @contextmanager
 def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Coordinator]:
     """The coordinator of a run, alone with its ledger."""
-    listed, study = settings.project / SITES, file.study
+    path, study = settings.project / SITES, file.study
     # Only the simulation engine hands over a grid in its own memory. Anything else is taken to be
     # a deployment, where sites are those that are listed, and nothing is seeded.
     simulated = isinstance(grid, InMemoryGrid)
-    if settings.seed is not None and (not simulated or listed.exists()):
+    if settings.seed is not None and (not simulated or path.exists()):
         raise SimulationOnly(
-            f"a seed is for Flower's simulation, in a project without {listed.name}: the noise of "
+            f"a seed is for Flower's simulation, in a project without {path.name}: the noise of "
             f"a deployment must not be repeatable, got seed={settings.seed}"
         )
     if simulated:
@@ -106,10 +106,10 @@ def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Co
         check(settings.folder is not None, rule)
         folder = settings.folder or settings.project
     else:
-        rule = f"a deployment needs {listed}: which Flower node is which site"
-        check(listed.exists(), rule)
+        rule = f"a deployment needs {path}: which Flower node is which site"
+        check(path.exists(), rule)
         folder = settings.project / "coordinator"
-        sites = numbered_sites(listed, study.agents)
+        sites = numbered_sites(path, study.agents)
     with alone(folder), ExitStack() as kept:
         server = _server(settings, file, folder / "ledger.db")
         kept.callback(server.close)

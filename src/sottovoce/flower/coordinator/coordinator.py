@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 GRACE = 30.0  # seconds for a step beside its trials: starting up, travelling
 
-Heard = Literal["spoke", "done", "unfit", "out"]
+Presence = Literal["spoke", "done", "unfit", "out"]
 # Whoever said a vector, or had none to say, was there; "out" is who refused or left, or whose reply
 # did not fit the round. Presence is public, and whether a round is released may depend on it, but
 # never on what was said: zero-out adjacency compares a site with one that is there and says zeros.
@@ -60,7 +60,7 @@ class Coordinator:
         self.file, self.server, self.sites = file, server, dict(sites)
         self._seed = seed
         self._step: Step | None = None
-        self._heard: dict[int, Heard] = {}  # by agent, in the open step
+        self._presence: dict[int, Presence] = {}  # by agent, in the open step
         self._lines = Counter[str]()  # of the open step, by event
         self._reason = ""
         self._ahead: str | None = None  # that a site has heard more than the ledger holds, in words
@@ -90,7 +90,7 @@ class Coordinator:
         if step.round < self.file.study.rounds:
             with self._stopping(step):
                 self.server.open_round()
-        self._step, self._heard, self._reason = step, {}, ""
+        self._step, self._presence, self._reason = step, {}, ""
         self._lines.clear()
         self._journal.write("opened", step.round, trials=step.trials)
         return step
@@ -100,7 +100,7 @@ class Coordinator:
         """The nodes that have not given a final answer in the open step; none if it is in vain."""
         if self._step is None or self._ahead is not None:
             return set()
-        return {node for node, agent in self.sites.items() if agent not in self._heard}
+        return {node for node, agent in self.sites.items() if agent not in self._presence}
 
     def call(self, node: int) -> Call:
         """What a site is asked in the open step: the same for all but the agent's number."""
@@ -128,12 +128,12 @@ class Coordinator:
         try:
             self._count(agent, reply if isinstance(reply, Reply) else _read(reply))
         except RejectedVector as error:
-            self._heard[agent] = "unfit"
+            self._presence[agent] = "unfit"
             self._note("rejected", str(error), agent=agent)
         except ProtocolError as error:
             self._note("rejected", str(error), agent=agent)
             if self._step is not None:
-                self._heard.setdefault(agent, "out")
+                self._presence.setdefault(agent, "out")
 
     def failed(self, node: int, reason: str) -> None:
         """Note that a call came to nothing on its way; the site may be called again."""
@@ -149,7 +149,7 @@ class Coordinator:
         if step is None:
             raise ProtocolError("no step is open")
         self._check_ledger()
-        if not any(heard in _PRESENT for heard in self._heard.values()):
+        if not any(was in _PRESENT for was in self._presence.values()):
             raise self._nobody(step)
         last = step.round >= self.file.study.rounds
         with self._stopping(step):
@@ -175,13 +175,13 @@ class Coordinator:
         if step is None or reply.round < step.round:
             self._note("late", f"its reply is for round {reply.round}", agent=agent)
             return
-        answered = [n for n, heard in self._heard.items() if heard in ("spoke", "done")]
+        answered = [n for n, was in self._presence.items() if was in ("spoke", "done")]
         check_turn(agent, reply.round, step.round, answered)
         if reply.answer in ("refused", "left"):
             self._note(reply.answer, reply.reason, agent=agent)
-            self._heard[agent] = "out"
+            self._presence[agent] = "out"
         elif reply.answer == "done":
-            self._heard[agent] = "done"
+            self._presence[agent] = "done"
         elif reply.answer == "vector":
             self._speak(agent, reply, step)
 
@@ -218,7 +218,7 @@ class Coordinator:
         if step.round >= self.file.study.rounds:
             raise WrongRound(f"nothing is to be said after round {step.round - 1}")
         self.server.submit(reply.message)
-        self._heard[agent] = "spoke"
+        self._presence[agent] = "spoke"
 
     def _note(self, event: str, reason: str, **facts: object) -> None:
         self._lines[event] += 1
@@ -237,12 +237,12 @@ class Coordinator:
 
     def _counts(self) -> dict[str, int]:
         """What became of the sites in the open step, as numbers."""
-        agents, heard = self.file.study.agents, Counter(self._heard.values())
+        agents, count = self.file.study.agents, Counter(self._presence.values())
         return {
-            "replied": len(self._heard),
-            "spoke": heard["spoke"],
-            "done": heard["done"],
-            "absent": agents - len(self._heard),
+            "replied": len(self._presence),
+            "spoke": count["spoke"],
+            "done": count["done"],
+            "absent": agents - len(self._presence),
             "rejected": self._lines["rejected"],
             "refused": self._lines["refused"],
             "left": self._lines["left"],

@@ -167,8 +167,8 @@ def environment(project: Path) -> dict[str, str]:
 
 def tool(name: str) -> str:
     """Where a program of Flower's is: beside this Python, or on the path."""
-    beside = Path(sys.executable).with_name(name)
-    found = str(beside) if beside.is_file() else shutil.which(name)
+    sibling = Path(sys.executable).with_name(name)
+    found = str(sibling) if sibling.is_file() else shutil.which(name)
     if found is None:
         raise MissingExtra(f"running {name}", "flower")
     return found

@@ -223,7 +223,7 @@ def _write_connected(stage: Stage) -> None:
     """Without node keys a site is whichever node connects: list those that are there."""
     end = time.monotonic() + STARTING
     while True:
-        nodes = superlink.listed_nodes(stage.coordinator)
+        nodes = superlink.node_status(stage.coordinator)
         online = [node for node, status in nodes.items() if status == "online"]
         if len(online) == len(stage.sites):
             break

@@ -95,7 +95,7 @@ def _registered(project: Path, key: Path, sites: Mapping[str, str]) -> str:
     except SottovoceError as error:
         if "already in use" not in str(error):
             raise
-        strangers = sorted(set(listed_nodes(project)) - set(sites.values()))
+        strangers = sorted(set(node_status(project)) - set(sites.values()))
         raise InvalidInput(
             f"the key {key} is registered, but {NAME} does not say as which node; it is one of "
             f"{', '.join(strangers)}: write it there, or unregister it and try again"
@@ -107,7 +107,7 @@ def connect(project: Path, link: Link) -> None:
     commands.write_connection(project / commands.HOME, link)
 
 
-def listed_nodes(project: Path) -> dict[str, str]:
+def node_status(project: Path) -> dict[str, str]:
     """Node id -> status, such as "online"."""
     nodes = _asked(project, commands.nodes())["nodes"]
     return {str(node["node-id"]): str(node["status"]) for node in nodes}
@@ -137,10 +137,11 @@ def _outcome(run: Mapping[str, Any]) -> Outcome:
     return Outcome(str(run["status"]), str(run["status-details"]))
 
 
-def follow(project: Path, run_id: str, log: Path | None = None) -> Outcome:
+def follow(project: Path, run_id: str) -> Outcome:
     """Show what a run prints until it is over."""
     while True:
-        shown = show(project, run_id, log)
+        command, env = commands.log(run_id), commands.environment(project)
+        shown = subprocess.Popen(command, env=env, cwd=project)  # noqa: S603
         try:
             shown.wait()
         except BaseException:  # nobody watches it any more
@@ -151,17 +152,6 @@ def follow(project: Path, run_id: str, log: Path | None = None) -> Outcome:
         if found.over:
             return found
         time.sleep(LOOK)
-
-
-def show(project: Path, run_id: str, log: Path | None = None) -> subprocess.Popen[bytes]:
-    """A process that prints what a run prints, and ends with it."""
-    command, env = commands.log(run_id), commands.environment(project)
-    if log is None:
-        return subprocess.Popen(command, env=env, cwd=project)  # noqa: S603
-    with log.open("ab") as out:
-        return subprocess.Popen(  # noqa: S603
-            command, env=env, cwd=project, stdout=out, stderr=subprocess.STDOUT
-        )
 
 
 def _asked(project: Path, command: list[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.figure import Curve
 from sottovoce.lab.experiments.results import Summary
 from sottovoce.lab.experiments.runner import run_all, summarise
-from sottovoce.lab.experiments.tasks import RunWatcher
+from sottovoce.lab.experiments.tasks import RunCallback
 
 MILESTONES = (5, 10, 20, 40)
 
@@ -26,6 +26,6 @@ def demo_curves(runs: int, seed: int) -> list[Curve]:
     ]
 
 
-def run_curve(curve: Curve, watcher: RunWatcher | None = None) -> Summary:
+def run_curve(curve: Curve, callback: RunCallback | None = None) -> Summary:
     """The summary of one method."""
-    return summarise(curve.config, run_all(curve.config, watcher=watcher))
+    return summarise(curve.config, run_all(curve.config, callback=callback))

@@ -1,4 +1,4 @@
-"""What a federation is to gain: its settings, rehearsed on functions of a GP (`gp`).
+"""What a federation is to gain: its settings, simulated on functions of a GP (`gp`).
 
 Symbols: N agents, D dimensions, T rounds.
 """
@@ -27,11 +27,11 @@ from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Float, Space
 
 LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody
-ALIKE = 0.3  # α of the rehearsal: agents' functions are 0.7 common + 0.3 their own
+ALIKE = 0.3  # α of the simulated problem: agents' functions are 0.7 common + 0.3 their own
 
 
 @dataclass(frozen=True)
-class Rehearsal:
+class Gain:
     """Mean regret over t = 1..T, of agents alone and together, on functions of a GP."""
 
     alone: float
@@ -42,8 +42,8 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class _Stage:
-    """The rehearsal's problem: agents do not know the kernel."""
+class _Unknown:
+    """A problem whose kernel agents do not know."""
 
     name: str
 
@@ -55,18 +55,22 @@ class _Stage:
         return problem_named(self.name).draw(agents, random)
 
 
-def rehearse(
+def forecast_gain(
     method: Method, dims: int, agents: int, rounds: int, runs: int, seed: int = 0
-) -> Rehearsal:
+) -> Gain:
     """The method against solo search, run by run on the same functions."""
-    check(runs >= 2, "a rehearsal needs at least 2 runs", runs=runs)
-    check(dims <= 6, "a rehearsal has at most 6 dimensions; 0 runs do without one", dims=dims)
+    check(runs >= 2, "a forecast of the gain needs at least 2 runs", runs=runs)
+    check(
+        dims <= 6,
+        "a forecast of the gain has at most 6 dimensions; 0 runs do without one",
+        dims=dims,
+    )
     smooth = max(0.25 * math.sqrt(dims), 0.3)
-    stage = _Stage(f"gp:alpha={ALIKE:g},dims={dims},lengthscale={smooth:.3g}")
-    space = stage.setting.space
+    problem = _Unknown(f"gp:alpha={ALIKE:g},dims={dims},lengthscale={smooth:.3g}")
+    space = problem.setting.space
     regret = [
         [
-            simulate(FederatedStudy(space, each, agents, rounds), stage, Draws(seed, run))
+            simulate(FederatedStudy(space, each, agents, rounds), problem, Draws(seed, run))
             .simple_regret[:, 1:]
             .mean()
             for run in range(runs)
@@ -76,13 +80,13 @@ def rehearse(
     alone, together = (np.asarray(values) for values in regret)
     apart = (alone - together) / alone.mean()
     error = float(apart.std(ddof=1) / math.sqrt(runs))
-    return Rehearsal(float(alone.mean()), float(together.mean()), float(apart.mean()), error, runs)
+    return Gain(float(alone.mean()), float(together.mean()), float(apart.mean()), error, runs)
 
 
 def forecast(
     agents: int, dims: int, rounds: int, epsilon: float, delta: float | None, runs: int
 ) -> dict[str, Any]:
-    """The settings, what the releases are to reveal, and what a rehearsal gains."""
+    """The settings, what the releases are to reveal, and the gain to expect."""
     check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
     resolved = paper_delta(agents) if delta is None else delta
@@ -91,7 +95,7 @@ def forecast(
     study = FederatedStudy(space, method, agents, rounds)
     mechanism = cast(Mechanism, method.mechanism)
     events = [mechanism.event(agents, "plan")] * method.releases.count(rounds)
-    gained = rehearse(method, dims, agents, rounds, runs) if runs else None
+    gained = forecast_gain(method, dims, agents, rounds, runs) if runs else None
     return {
         "epsilon": spent(events, resolved),
         "replace_one": {"pld": replace_one(events, resolved)},
@@ -109,5 +113,5 @@ def forecast(
         "initial": method.initial,
         "revealed": study.pooled.revealed(study.release_noise, len(events)),
         "signal_to_noise": study.pooled.signal(study.release_noise),
-        "rehearsal": None if gained is None else asdict(gained),
+        "gain": None if gained is None else asdict(gained),
     }

@@ -18,7 +18,7 @@ from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.results import Summary, Trace
 from sottovoce.lab.experiments.store import RunResult, Store
-from sottovoce.lab.experiments.tasks import RunWatcher, Task, run_study, run_tasks
+from sottovoce.lab.experiments.tasks import RunCallback, Task, run_study, run_tasks
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
@@ -29,33 +29,36 @@ def planned_events(study: FederatedStudy) -> list[Event]:
     return [planned_event(study, "plan")] * study.method.releases.count(study.rounds)
 
 
-def run_one(config: RunConfig, run: int, watcher: RunWatcher | None = None) -> RunResult:
+def run_one(config: RunConfig, run: int, callback: RunCallback | None = None) -> RunResult:
     """One run of a config, by its number."""
     problem = problem_named(config.problem)
-    return run_study(config.study(), problem, config.seed, run, watcher, config.device)
+    return run_study(config.study(), problem, config.seed, run, callback, config.device)
 
 
 def run_all(
-    config: RunConfig, folder: Path | None = None, watcher: RunWatcher | None = None, jobs: int = 1
+    config: RunConfig,
+    folder: Path | None = None,
+    callback: RunCallback | None = None,
+    jobs: int = 1,
 ) -> list[RunResult]:
     """All runs of a config; with a folder, those it already holds are read from it.
 
     Several jobs need the folder, where their processes leave the results.
     """
     if folder is None:
-        return [run_one(config, run, watcher) for run in range(config.runs)]
+        return [run_one(config, run, callback) for run in range(config.runs)]
     store = Store(folder, config.study(), config.problem, config.seed, config.device)
     missing = store.missing(config.runs)
     if jobs == 1:
         for run in missing:
-            store.write(run, run_one(config, run, watcher))
+            store.write(run, run_one(config, run, callback))
     else:
         problem, events = problem_named(config.problem), planned_events(store.study)
 
         def advance(done: int, total: int, said: str) -> None:
-            if watcher is not None:
+            if callback is not None:
                 for t in range(1, store.study.rounds + 1):
-                    watcher(done - 1, t, events)
+                    callback(done - 1, t, events)
 
         run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
     return [store.read(run) for run in range(config.runs)]
@@ -96,10 +99,10 @@ def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
 
 
 def run_and_save(
-    config: RunConfig, folder: Path, watcher: RunWatcher | None = None, jobs: int = 1
+    config: RunConfig, folder: Path, callback: RunCallback | None = None, jobs: int = 1
 ) -> Summary:
     """Run, save, and return the summary, which also goes to `summary.json`."""
-    summary = summarise(config, run_all(config, folder, watcher, jobs))
+    summary = summarise(config, run_all(config, folder, callback, jobs))
     text = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
     write_text(folder / "summary.json", text)
     return summary

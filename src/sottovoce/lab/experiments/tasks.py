@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from sottovoce.lab.problems import Problem
 from sottovoce.privacy.events import Event
 from sottovoce.simulation import Draws, Outcome, simulate
 
-RunWatcher = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
+RunCallback = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -32,16 +33,12 @@ def run_study(
     problem: Problem,
     seed: int,
     run: int,
-    watcher: RunWatcher | None = None,
+    callback: RunCallback | None = None,
     device: str | None = None,
 ) -> RunResult:
     """One run of a study, by its number; a device makes its own draws."""
     began = time.perf_counter()
-
-    def watch(t: int, events: list[Event]) -> None:
-        if watcher is not None:
-            watcher(run, t, events)
-
+    watch = None if callback is None else partial(callback, run)
     draws = Draws(seed, run, on_device=device is not None)
     outcome = simulate(study, problem, draws, watch, device=device)
     return _kept(outcome, time.perf_counter() - began)

@@ -63,7 +63,7 @@ class Laid:
 
 
 def train_and_score(
-    images: Images, agents: NDArray[np.int64], settings: NDArray[np.float64], place: Device
+    images: Images, agents: NDArray[np.int64], settings: NDArray[np.float64], device: Device
 ) -> NDArray[np.float64]:
     """1 − validation error of a network for each trial: (s,) and (s, 3) -> (s,).
 
@@ -71,14 +71,14 @@ def train_and_score(
     with outputs that are not finite scores like one that always answers the first class.
     """
     check_trials(len(images.train_x), agents, settings)
-    torch, device = library_and_device(place)
-    together = TOGETHER.get(device.type, TOGETHER["cpu"])
+    torch, target = library_and_device(device)
+    together = TOGETHER.get(target.type, TOGETHER["cpu"])
     asked, rows = np.unique(agents, return_inverse=True)
-    laid = laid_out(images, asked, torch, device)
+    laid = laid_out(images, asked, torch, target)
     scores = np.zeros(len(agents))
     for start in range(0, len(agents), together):
         chunk = slice(start, start + together)
-        row = torch.as_tensor(rows[chunk], device=device)
+        row = torch.as_tensor(rows[chunk], device=target)
         networks = trained(laid, row, settings[chunk], torch)
         scores[chunk] = scored(networks, laid.valid[0][row], laid.valid[1][row]).cpu()
     return scores
@@ -94,10 +94,10 @@ def check_trials(count: int, agents: NDArray[np.int64], settings: NDArray[np.flo
     check(sound, "learning rate, decay and l2 must be finite and not negative", settings=settings)
 
 
-def library_and_device(place: Device) -> tuple[Any, Any]:
-    """PyTorch and the device to use: the CPU, where the place is NumPy's."""
-    if place.torch is not None:
-        return place.torch, place.device
+def library_and_device(device: Device) -> tuple[Any, Any]:
+    """PyTorch and the device to use: the CPU, where it is NumPy's."""
+    if device.torch is not None:
+        return device.torch, device.device
     try:
         import torch
     except ImportError as error:

@@ -196,8 +196,8 @@ def _checked(source: Source, layout: Layout, folder: Path) -> str:
             )
     if len(sums) == 1:
         return next(iter(sums.values()))
-    listed = "".join(f"{sums[file]}  {file}\n" for file in sorted(sums))
-    return hashlib.sha256(listed.encode()).hexdigest()
+    lines = "".join(f"{sums[file]}  {file}\n" for file in sorted(sums))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def sha256_of(path: Path) -> str:

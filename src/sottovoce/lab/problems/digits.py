@@ -42,7 +42,7 @@ class DigitsTrainer:
     """Trains the networks of many trials at once."""
 
     images: Images
-    place: Device
+    device: Device
     fingerprint: str
 
     @property
@@ -53,13 +53,13 @@ class DigitsTrainer:
     @property
     def batch(self) -> int:
         """As many as are trained together there."""
-        on_device = self.place.torch is not None and self.place.device.type != "cpu"
+        on_device = self.device.torch is not None and self.device.device.type != "cpu"
         return TOGETHER["cuda" if on_device else "cpu"]
 
     def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
         """1 minus the validation error."""
         check_trials(agents, points, self.agents, SPACE.dims)
-        return train_and_score(self.images, agents, settings_at(SPACE, points), self.place)
+        return train_and_score(self.images, agents, settings_at(SPACE, points), self.device)
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ class Digits(RealProblem):
     space: ClassVar[Space] = SPACE
     agents: ClassVar[int] = WRITERS
 
-    def trainer(self, place: Device) -> DigitsTrainer:
+    def trainer(self, device: Device) -> DigitsTrainer:
         """Trains on that device."""
         found = find(DIGITS)
-        return DigitsTrainer(read_images(found), place, fingerprint(self.kind, PROCEDURE, found))
+        return DigitsTrainer(read_images(found), device, fingerprint(self.kind, PROCEDURE, found))
 
 
 def read_images(found: Found) -> Images:

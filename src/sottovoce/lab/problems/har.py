@@ -68,7 +68,7 @@ class HarTrainer:
     """Trains the regressions of each agent's trials together."""
 
     subjects: tuple[Regressions, ...]
-    place: Device
+    device: Device
     fingerprint: str
 
     @property
@@ -79,7 +79,7 @@ class HarTrainer:
     @property
     def batch(self) -> int:
         """As many as fit a processor's cache, or keep a device busy."""
-        return BATCH if self.place.torch is None else BATCH_ON_DEVICE
+        return BATCH if self.device.torch is None else BATCH_ON_DEVICE
 
     def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
         """1 minus the validation error."""
@@ -91,7 +91,7 @@ class HarTrainer:
             steps = -(-len(data.train_y) // settings[mine, 0].astype(np.int64))
             for count in np.unique(steps):
                 alike = mine[steps == count]
-                scores[alike] = _scores(data, settings[alike], int(count), self.place)
+                scores[alike] = _scores(data, settings[alike], int(count), self.device)
         return scores
 
 
@@ -108,30 +108,30 @@ class Har(RealProblem):
     agents: ClassVar[int] = SUBJECTS
     split: Split = "random"
 
-    def trainer(self, place: Device) -> HarTrainer:
+    def trainer(self, device: Device) -> HarTrainer:
         """Trains on that device."""
         found = find(HAR)
         windows = read_windows(found)
         subjects = tuple(
-            prepared(halves_of(windows, number, self.split), number, place)
+            prepared(halves_of(windows, number, self.split), number, device)
             for number in range(1, SUBJECTS + 1)
         )
-        return HarTrainer(subjects, place, fingerprint(self.table, PROCEDURE, found))
+        return HarTrainer(subjects, device, fingerprint(self.table, PROCEDURE, found))
 
 
-def prepared(halves: Halves, number: int, place: Device) -> Regressions:
+def prepared(halves: Halves, number: int, device: Device) -> Regressions:
     """A subject's inner products and the orders of its rows, where they are needed."""
     K, V = (part @ halves.train_x.T for part in (halves.train_x, halves.valid_x))
     random = np.random.default_rng([SEED, number])
     # the place of each row in an order is itself an order, as random as the first
     rank = np.stack([random.permutation(len(K)) for _ in range(PASSES)])
     Y = halves.train_y[:, None] == np.arange(ACTIVITIES)
-    K, V, Y, rank = (place.array(part.astype(np.float32)) for part in (K, V, Y, rank))
+    K, V, Y, rank = (device.array(part.astype(np.float32)) for part in (K, V, Y, rank))
     return Regressions(K, V, Y, rank, halves.train_y, halves.valid_y)
 
 
 def _scores(
-    data: Regressions, settings: NDArray[np.float64], steps: int, place: Device
+    data: Regressions, settings: NDArray[np.float64], steps: int, device: Device
 ) -> NDArray[np.float64]:
     """1 minus the validation errors of settings (C, 3) that take that many steps a pass."""
     lanes = -(-len(settings) // LANES) * LANES
@@ -139,24 +139,24 @@ def _scores(
     filled[: len(settings)] = settings
     filled[len(settings) :, 0] = settings[0, 0]  # a model in a filling lane learns nothing
     with np.errstate(over="ignore", invalid="ignore"):  # some settings diverge
-        A, b = _trained(data, place.array(filled), steps, place)
-        xp, (n, k, _) = place.xp, A.shape
+        A, b = _trained(data, device.array(filled), steps, device)
+        xp, (n, k, _) = device.xp, A.shape
         outputs = xp.reshape(data.V @ xp.reshape(A, (n, k * lanes)), (-1, k, lanes)) + b
         finite = xp.all(xp.isfinite(A), axis=(0, 1)) & xp.all(xp.isfinite(outputs), axis=(0, 1))
-    predicted = place.numpy(xp.argmax(outputs, axis=1))
+    predicted = device.numpy(xp.argmax(outputs, axis=1))
     commonest = np.argmax(np.bincount(data.train_y))
-    predicted = np.where(place.numpy(finite), predicted, commonest)
+    predicted = np.where(device.numpy(finite), predicted, commonest)
     right = np.mean(predicted == data.valid_y[:, None], axis=0)
     return np.asarray(right[: len(settings)], dtype=np.float64)
 
 
-def _trained(data: Regressions, settings: Array, steps: int, place: Device) -> tuple[Array, Array]:
+def _trained(data: Regressions, settings: Array, steps: int, device: Device) -> tuple[Array, Array]:
     """A and b after all passes; settings are (C, 3)."""
-    xp, (n, k), lanes = place.xp, data.Y.shape, settings.shape[0]
+    xp, (n, k), lanes = device.xp, data.Y.shape, settings.shape[0]
     size, l2, rate = (settings[:, j] for j in range(3))
     shrink, target = 1 - rate * l2, data.Y[:, :, None]
-    A = xp.zeros((n, k, lanes), dtype=xp.float32, device=place.device)
-    b = xp.zeros((k, lanes), dtype=xp.float32, device=place.device)
+    A = xp.zeros((n, k, lanes), dtype=xp.float32, device=device.device)
+    b = xp.zeros((k, lanes), dtype=xp.float32, device=device.device)
     for p in range(PASSES):
         batch = xp.floor(data.rank[p, :, None] / size)  # the step in which a row is used, (n, C)
         for step in range(steps):

@@ -68,7 +68,7 @@ class Landmine(RealProblem):
     agents: ClassVar[int] = FIELDS
     measure: ClassVar[str] = "1 − AUC"
 
-    def trainer(self, place: Device) -> LandmineTrainer:
+    def trainer(self, device: Device) -> LandmineTrainer:
         """SVMs are trained on the processor, wherever else arrays live."""
         found = find(LANDMINE)
         halves = tuple(stratified_halves(x, y) for x, y in read_fields(found))

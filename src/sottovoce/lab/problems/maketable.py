@@ -33,7 +33,7 @@ def usual_points(dims: int) -> int:
 
 def make_table(
     problem: RealProblem,
-    place: Device,
+    device: Device,
     *,
     points: int | None = None,
     held_out: int = HELD_OUT,
@@ -48,9 +48,9 @@ def make_table(
     space = problem.setting.space
     inside = usual_points(space.dims) if points is None else points
     known, held = design(space, inside), held_out_design(space, held_out)
-    began, trainer = time.perf_counter(), problem.trainer(place)
+    began, trainer = time.perf_counter(), problem.trainer(device)
     bench: Bench = Here(trainer)
-    if place.torch is None:
+    if device.torch is None:
         bench = Workers(problem, trainer.batch, jobs)
     trials = Trials(space, TrialCache(trainer.fingerprint), bench)
     every = np.concatenate([known, held])
@@ -64,20 +64,20 @@ def make_table(
     about = {
         "problem": problem.usual.name,
         "trainer": trainer.fingerprint,
-        "device": str(place.device),
+        "device": str(device.device),
         "inside": inside,
         "trained": trials.trained,
         "seconds": round(time.perf_counter() - began, 1),
         "versions": _versions(),
-        "command": _command(problem, place, inside, held_out),
+        "command": _command(problem, device, inside, held_out),
     }
     ours, others = values[:, : len(known)], values[:, len(known) :]
     return Table(known, ours, held, others, powers_of(space), about)
 
 
-def _command(problem: RealProblem, place: Device, inside: int, held_out: int) -> str:
-    device = "" if place.torch is None else f" --device {place.device}"
-    return f"{made_by(problem.usual.name)} --points {inside} --held-out {held_out}{device}"
+def _command(problem: RealProblem, device: Device, inside: int, held_out: int) -> str:
+    option = "" if device.torch is None else f" --device {device.device}"
+    return f"{made_by(problem.usual.name)} --points {inside} --held-out {held_out}{option}"
 
 
 def _check_complete(problem: RealProblem, failures: list[Failure], count: int) -> None:

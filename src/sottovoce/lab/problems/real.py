@@ -13,8 +13,9 @@ from sottovoce.errors import StorageError, check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems.options import NamedProblem
 from sottovoce.lab.problems.table import TableObjectives, load_table, made_by
+from sottovoce.lab.problems.training import Trainer
 from sottovoce.lab.problems.trials import LiveObjectives
-from sottovoce.simulation.problem import Objectives, Setting, Trainer
+from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Space
 
 LIMIT = 60.0  # seconds
@@ -42,8 +43,8 @@ class RealProblem(NamedProblem):
     @property
     def setting(self) -> Setting:
         """Kernels are fitted every five points, to values as they come."""
-        belief = Surrogate(kernel=None, refit=5, standardise=False)
-        return Setting(self.space, belief, self.agents, self.measure, real_world=True)
+        surrogate = Surrogate(kernel=None, refit=5, standardise=False)
+        return Setting(self.space, surrogate, self.agents, self.measure, real_world=True)
 
     @property
     def usual(self) -> Self:
@@ -56,7 +57,7 @@ class RealProblem(NamedProblem):
         return self.usual.name.replace(":", "-")
 
     @abstractmethod
-    def trainer(self, place: Device) -> Trainer:
+    def trainer(self, device: Device) -> Trainer:
         """What trains its models there; reads the data."""
 
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:

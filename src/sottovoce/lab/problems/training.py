@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,25 @@ class Halves:
     train_y: NDArray[np.int64]
     valid_x: NDArray[Any]
     valid_y: NDArray[np.int64]
+
+
+class Trainer(Protocol):
+    """Trains models for real: one for each pair of an agent and a point of the cube."""
+
+    @property
+    def agents(self) -> int:
+        """How many agents have data, N."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the data and the procedure: what has the same one gives the same scores."""
+
+    @property
+    def batch(self) -> int:
+        """How many trials are best trained together."""
+
+    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What is to be maximised, in [0, 1], for s trials: (s,) and (s, D) -> (s,)."""
 
 
 def stratified_halves(x: NDArray[Any], y: NDArray[np.int64]) -> Halves:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sottovoce import plugins
 from sottovoce.device import device_named
 from sottovoce.errors import MissingExtra, TrialError, check
-from sottovoce.simulation.problem import Trainer
+from sottovoce.lab.problems.training import Trainer
 
 if TYPE_CHECKING:  # it is made of what is here
     from sottovoce.lab.problems.real import RealProblem

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.terminal import exit_status, in_project
 
-from sottovoce import cli
 from sottovoce.errors import SottovoceError, StorageError
 from sottovoce.files import private, private_folder
 from sottovoce.flower.deploy.keys import make_keys
-from sottovoce.flower.deploy.project import make_project
 from sottovoce.flower.deploy.rehearsal import rehearse
 
 # stands for each of Flower's programs: it leaves a file, and an answer
@@ -37,22 +36,9 @@ def open_handed() -> Iterator[None]:
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
     """Run a command in a project, with programs of ours in the place of Flower's."""
-    make_project(tmp_path / "study", agents=2, rounds=2, epsilon=2.0)
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("flwr", "flower-superlink", "flower-supernode"):
-        (programs / name).write_text(PROGRAM)
-        (programs / name).chmod(0o755)
-    monkeypatch.chdir(tmp_path / "study")
-    monkeypatch.setattr(sys, "executable", str(programs / "python"))  # Flower's are beside it
-
-    def status(*words: str) -> int:
-        monkeypatch.setattr(sys, "argv", ["sottovoce", *words])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        return int(caught.value.code or 0)
-
-    return status
+    names = ("flwr", "flower_superlink", "flower_supernode")
+    in_project(tmp_path, monkeypatch, **dict.fromkeys(names, PROGRAM))
+    return partial(exit_status, monkeypatch)
 
 
 def readable(*paths: Path) -> list[str]:

@@ -237,7 +237,7 @@ def test_a_link_that_nobody_answers_is_not_up(keys: Path) -> None:
 
 def test_a_command_that_flower_refuses_is_an_error_with_its_words(tmp_path: Path) -> None:
     with pytest.raises(SottovoceError, match="Flower refused `flwr supernode`"):
-        superlink.listed_nodes(tmp_path)  # there is no connection of that name
+        superlink.node_status(tmp_path)  # there is no connection of that name
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a b.pub", ".pub"])

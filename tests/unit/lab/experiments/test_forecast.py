@@ -20,7 +20,7 @@ from sottovoce.federation.methods import (
 from sottovoce.federation.planning import MOST_FEATURES, sized, within
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.gp.kernel import Kernel
-from sottovoce.lab.experiments.forecast import LITTLE, forecast, rehearse
+from sottovoce.lab.experiments.forecast import LITTLE, forecast, forecast_gain
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
@@ -28,7 +28,7 @@ from sottovoce.privacy.release import Mechanism
 KEYS = {
     *("epsilon", "replace_one", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
     *("noise", "clip", "participation", "features", "lengthscale", "initial"),
-    *("revealed", "signal_to_noise", "rehearsal"),
+    *("revealed", "signal_to_noise", "gain"),
 }
 
 
@@ -149,22 +149,22 @@ def test_wrong_promises_are_refused(sampling: Any, changes: dict[str, Any], said
         within(method, **given)
 
 
-# the rehearsal
+# the gain
 
 
 def test_a_rehearsal_compares_the_method_with_solo_search() -> None:
-    found = rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2)
+    found = forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2)
     assert found.runs == 2
     assert found.alone > 0
     assert found.together > 0
     assert found.gain == pytest.approx(1 - found.together / found.alone)
     assert 0 <= found.error < math.inf
-    assert rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2) == found
-    assert rehearse(sized(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
+    assert forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2) == found
+    assert forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
 
 
 def test_solo_search_gains_nothing_over_itself() -> None:
-    found = rehearse(TS, 1, 4, 3, 2)
+    found = forecast_gain(TS, 1, 4, 3, 2)
     assert (found.gain, found.error) == (0.0, 0.0)
     assert found.alone == found.together
 
@@ -172,9 +172,9 @@ def test_solo_search_gains_nothing_over_itself() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"runs": 1}, "a rehearsal needs at least 2 runs, got runs=1"),
-        ({"runs": 0}, "a rehearsal needs at least 2 runs"),
-        ({"dims": 7}, "a rehearsal has at most 6 dimensions.*got dims=7"),
+        ({"runs": 1}, "a forecast of the gain needs at least 2 runs, got runs=1"),
+        ({"runs": 0}, "a forecast of the gain needs at least 2 runs"),
+        ({"dims": 7}, "a forecast of the gain has at most 6 dimensions.*got dims=7"),
         ({"dims": 0}, "dims must be"),
         ({"agents": 0}, "agents must be"),
         ({"rounds": 0}, "rounds must be"),
@@ -183,7 +183,7 @@ def test_solo_search_gains_nothing_over_itself() -> None:
 def test_a_rehearsal_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str) -> None:
     given = {"dims": 1, "agents": 4, "rounds": 3, "runs": 2, **changes}
     with pytest.raises(InvalidInput, match=said):
-        rehearse(SOTTOVOCE, **given)
+        forecast_gain(SOTTOVOCE, **given)
 
 
 # all together
@@ -199,14 +199,14 @@ def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
     assert found["noise"] == mechanism_of(method).noise
     assert (found["features"], found["lengthscale"]) == (method.features, method.lengthscale)
     assert found["epsilon"] == spent_by(method, 100, 10, found["delta"]) <= 1.0
-    assert found["rehearsal"] is None
+    assert found["gain"] is None
     assert found["signal_to_noise"] > 0
 
 
-def test_a_forecast_may_rehearse() -> None:
+def test_a_forecast_may_forecast_gain() -> None:
     found = forecast(4, 1, 3, 5.0, 0.01, 2)
-    assert set(found["rehearsal"]) == {"alone", "together", "gain", "error", "runs"}
-    assert all(math.isfinite(value) for value in found["rehearsal"].values())
+    assert set(found["gain"]) == {"alone", "together", "gain", "error", "runs"}
+    assert all(math.isfinite(value) for value in found["gain"].values())
     assert found["delta"] == 0.01
 
 

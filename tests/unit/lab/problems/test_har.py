@@ -31,9 +31,9 @@ def halves(n: int = 150, features: int = 7, seed: int = 0) -> Halves:
     return Halves(x[:n], y[:n], x[n:], y[n:])
 
 
-def trainer(*given: Halves, place: Device = NUMPY) -> HarTrainer:
-    made = tuple(prepared(each, number, place) for number, each in enumerate(given, start=1))
-    return HarTrainer(made, place, "made up")
+def trainer(*given: Halves, device: Device = NUMPY) -> HarTrainer:
+    made = tuple(prepared(each, number, device) for number, each in enumerate(given, start=1))
+    return HarTrainer(made, device, "made up")
 
 
 def by_hand(given: Halves, number: int, settings: dict[str, Any]) -> float:
@@ -115,7 +115,7 @@ def test_pytorch_gives_the_same_scores() -> None:
     pytest.importorskip("torch", reason="PyTorch is not here")
     points = np.random.default_rng(4).random((20, 3)) * [1, 0.05, 0.3]
     here = trainer(halves()).scores(np.zeros(20, int), points)
-    there = trainer(halves(), place=device_named("cpu")).scores(np.zeros(20, int), points)
+    there = trainer(halves(), device=device_named("cpu")).scores(np.zeros(20, int), points)
     assert np.allclose(here, there, atol=0.01)
 
 

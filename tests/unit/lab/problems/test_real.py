@@ -16,8 +16,9 @@ from sottovoce.lab.problems import problem_named
 from sottovoce.lab.problems.design import design, held_out_design
 from sottovoce.lab.problems.real import RealProblem
 from sottovoce.lab.problems.table import Table, TableObjectives, load_table
+from sottovoce.lab.problems.training import Trainer
 from sottovoce.lab.problems.trials import LiveObjectives
-from sottovoce.simulation.problem import Setting, Trainer
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
 SPACE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
@@ -43,7 +44,7 @@ class Small(RealProblem):
     def setting(self) -> Setting:
         return Setting(SPACE, Surrogate(), 4)
 
-    def trainer(self, place: Device) -> Trainer:
+    def trainer(self, device: Device) -> Trainer:
         return Halves()
 
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.terminal import exit_status
 
-from sottovoce import cli
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.federation.surrogate import Surrogate
@@ -30,8 +30,9 @@ from sottovoce.lab.problems.table import (
     read_table,
     rounded,
 )
+from sottovoce.lab.problems.training import Trainer
 from sottovoce.lab.problems.workers import Here
-from sottovoce.simulation.problem import Setting, Trainer
+from sottovoce.simulation.problem import Setting
 from sottovoce.space import Category, Float, Integer, Space
 
 Array = NDArray[np.float64]
@@ -75,7 +76,7 @@ class Computed(RealProblem):
     def setting(self) -> Setting:
         return Setting(SQUARE if self.shape == 2 else MIXED, Surrogate(), 3)
 
-    def trainer(self, place: Device) -> Trainer:
+    def trainer(self, device: Device) -> Trainer:
         return Formula(bowl)
 
 
@@ -335,7 +336,7 @@ def test_on_a_device_models_are_trained_in_this_process(monkeypatch: pytest.Monk
 
 def test_no_table_is_made_of_trials_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = Formula(lambda agents, points: np.where(agents == 2, np.nan, 0.5))
-    monkeypatch.setattr(Computed, "trainer", lambda self, place: broken)
+    monkeypatch.setattr(Computed, "trainer", lambda self, device: broken)
     with pytest.raises(TrialError, match=r"24 of 72 models.*agent 2, .*got nan"):
         make_table(Computed(), device_named(None), points=4, held_out=8)
 
@@ -344,11 +345,8 @@ def asked(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *words: str
 ) -> tuple[int, str, str]:
     monkeypatch.setitem(PROBLEMS, "computed", Computed)
-    monkeypatch.setattr(sys, "argv", ["sottovoce", "table", *words])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    said = capsys.readouterr()
-    return int(caught.value.code or 0), said.out, said.err
+    status = exit_status(monkeypatch, "table", *words)
+    return status, *capsys.readouterr()
 
 
 def test_the_command_makes_a_table_and_checks_it(

@@ -86,7 +86,7 @@ class MadeUp(RealProblem):
         space = Space([Float("x", 0.0, 1.0), Integer("k", 1, 3)])
         return Setting(space, Surrogate(), 6)
 
-    def trainer(self, place):
+    def trainer(self, device):
         if self.mischief == "no data" and os.environ.get("HIDDEN") != str(os.getpid()):
             raise FileNotFoundError("the data are gone")
         if self.mischief == "doomed" and os.environ.get("HIDDEN") != str(os.getpid()):
