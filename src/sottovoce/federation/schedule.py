@@ -89,7 +89,7 @@ class ReleaseSchedule:
 
     def released(self, round_number: int) -> bool:
         """Whether the round has a release."""
-        return round_number % self.every == 0 and not self.over(round_number)
+        return round_number in self.among(round_number + 1)
 
     def over(self, round_number: int) -> bool:
         """Whether the last release lies before this round."""
@@ -102,5 +102,8 @@ class ReleaseSchedule:
 
     def count(self, rounds: int) -> int:
         """How many of the first `rounds` rounds have a release."""
-        last = rounds - 1 if self.last is None else min(rounds - 1, self.last)
-        return max(0, last // self.every + 1)
+        return len(self.among(rounds))
+
+    def among(self, rounds: int) -> range:
+        """Those of the first `rounds` rounds that have a release."""
+        return range(0, rounds if self.last is None else min(rounds, self.last + 1), self.every)

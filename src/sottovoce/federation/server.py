@@ -129,7 +129,7 @@ class Server:
         """The round that `open_round` would open; None when the study is over."""
         done = self._ledger.entries
         first = done[-1].round + 1 if done else 0
-        return next((r for r in self.study.release_rounds if r >= first), None)
+        return next((r for r in self.study.release_rounds[len(done) :] if r >= first), None)
 
     def open_round(self) -> int:
         """Begin the next round that speaks and return its number.

@@ -124,9 +124,9 @@ class FederatedStudy:
         return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
     @property
-    def release_rounds(self) -> list[int]:
+    def release_rounds(self) -> range:
         """The rounds that have a release."""
-        return [r for r in range(self.rounds) if self.method.releases.released(r)]
+        return self.method.releases.among(self.rounds)
 
     def releases_by(self, trials: int) -> int:
         """How many releases an agent can have heard that has been told of so many trials."""
