@@ -19,6 +19,7 @@ from tests.endtoend.outcomes import Row, say
 
 from sottovoce.flower.deploy import superlink
 from sottovoce.flower.deploy.keys import CA, PUBLIC, make_keys
+from sottovoce.flower.sites import NAME as SITES
 
 UNKNOWN = "Failed to activate SuperNode"
 UNTRUSTED = "certificate verify failed"
@@ -115,10 +116,10 @@ def strangers(folder: Path, kills: int, random_: random.Random) -> list[Row]:
         fed.start_site("unregistered", key=fed.add_key("unregistered"))
         make_keys(folder / "others", [])
         fed.start_site("elsewhere", key=fed.add_key("elsewhere"), root=folder / "others" / CA)
-        sites = (fed.hub / superlink.SITES).read_text()
+        sites = (fed.hub / SITES).read_text()
         key = fed.add_key("unlisted")
         superlink.register_sites(fed.hub, fed.stage.link, [key.with_suffix(PUBLIC)])
-        (fed.hub / superlink.SITES).write_text(sites)
+        (fed.hub / SITES).write_text(sites)
         fed.start_site("unlisted", key=key)
         fed.submit()
         ended = fed.finish()
