@@ -123,7 +123,8 @@ class Known(NamedTuple):
 
         Fresh noise for the same round is a second release, which nobody accounted for.
         """
-        for number, old, new in zip([0, *study.release_rounds], self.chain, chain, strict=False):
+        rounds: list[int] = [0, *study.release_rounds]
+        for number, old, new in zip(rounds, self.chain, chain, strict=False):
             if old != new:
                 return number
         if self.digests.get(broadcast.round, broadcast.digest) != broadcast.digest:
