@@ -211,6 +211,11 @@ class PointList(Domain):
         flat = self._xp.take(self._tables.points, self._xp.reshape(index, (-1,)), axis=0)
         return self._xp.reshape(flat, (*index.shape, self._study.space.dims))
 
+    @property
+    def _room(self) -> int:
+        """Trials there is room for."""
+        return int(self._batch.trials.raw.shape[1])
+
     def _index(self, count: int | None = None) -> Array:
         trials = self._batch.trials
         return trials.where[:, : trials.count if count is None else count]
@@ -227,6 +232,7 @@ class PointList(Domain):
         """R over those features, as far as it had not been worked out."""
         return self._feature_roots.upto(
             rows.shape[1],
+            self._room,
             lambda k: self._xp.matmul(rows[:, : k + 1], rows[:, k, :, None])[..., 0],
         )
 
@@ -236,7 +242,7 @@ class PointList(Domain):
             return self._one_by_one(t, some, self._own_of_one)
         kernel, history = self._batch.own_kernel(), self._batch.history()
         near = partial(gram_row, kernel, self.points(), history.mask)
-        root = self._own_roots.upto(self._batch.trials.count, near)
+        root = self._own_roots.upto(self._batch.trials.count, self._room, near)
         noise, prior = self._own_draws(t)
         if not bool(self._xp.all(some)):  # else there is nothing to leave out, nothing to copy
             history, root = history.part(some), root[some]

@@ -21,23 +21,22 @@ class Roots:
         self._rows: Array | None = None  # made when first asked for: not every method needs it
         self._known = 0
 
-    def upto(self, count: int, similar: Callable[[int], Array]) -> Array:
-        """R of the first `count` observations, (n, count, count).
+    def upto(self, count: int, room: int, similar: Callable[[int], Array]) -> Array:
+        """R of the first `count` observations, (n, count, count), kept in room for so many.
 
         similar(k): inner products of observation k's features with those of 0, ..., k.
         """
-        rows = self._with_room(count)
+        rows = self._with_room(max(count, room))
         for k in range(self._known, count):
             rows[:, k, : k + 1] = next_root_row(rows[:, :k, :k], similar(k), self._lam)
         self._rows, self._known = rows, count
         return rows[:, :count, :count]
 
-    def _with_room(self, count: int) -> Array:
+    def _with_room(self, room: int) -> Array:
         old = self._rows
-        if old is not None and old.shape[1] >= count:
+        if old is not None and old.shape[1] >= room:
             return old
-        length = max(count, 2 * self._known)
-        rows = self._device.zeros(self._size, length, length)
+        rows = self._device.zeros(self._size, room, room)
         if old is not None:
             rows[:, : self._known, : self._known] = old[:, : self._known, : self._known]
         return rows

@@ -21,7 +21,7 @@ def test_kept_roots_are_those_from_scratch_however_they_grew(
 ) -> None:
     roots = Roots(NUMPY, 4, float(KERNEL.noise))
     for count in counts:
-        found = roots.upto(count, partial(gram_row, KERNEL, POINTS, mask))
+        found = roots.upto(count, 0, partial(gram_row, KERNEL, POINTS, mask))
         gram = covariance(KERNEL, POINTS[:, :count], POINTS[:, :count])
         if mask is not None:
             known = mask[:, :count]
