@@ -15,6 +15,7 @@ from sottovoce.federation.searcher import Direction, check_direction
 from sottovoce.federation.settings import SETTINGS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
+from sottovoce.plugins import reference_in
 from sottovoce.privacy.budget import Budget
 from sottovoce.space import Space
 
@@ -98,7 +99,10 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
     table = data["study"]
     _check_keys(table)
     space = Space.from_dict(data["space"])
-    method = method_named(str(table.get("method", "sottovoce")))
+    name = str(table.get("method", "sottovoce"))
+    # a study file goes from hand to hand: reading one must not run what it names
+    check(reference_in(name) is None, "a federation's method must be an installed one", method=name)
+    method = method_named(name)
     rule = "a federation needs a method that says something of its agents"
     check(not method.noise_only, rule, method=method.name)
     epsilon, delta = float(table["epsilon"]), float(table.get("delta", DELTA))

@@ -101,6 +101,13 @@ def test_every_setting_reaches_the_study() -> None:
     assert {"agents", "rounds", "epsilon", *settings} - set(CHANGES) == set(KEYS)
 
 
+def test_a_study_file_that_names_a_python_file_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nMINE = None\n")
+    with pytest.raises(InvalidInput, match="method must be an installed one"):
+        study_from(data(method=f"{tmp_path / 'mine.py'}:MINE"), NOISE)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_the_steps_lead_from_release_to_release_and_to_the_last_trial() -> None:
     steps = [Step(0, 10), Step(2, 2), Step(4, 2), Step(6, 2), Step(8, 2)]
     assert study_from(data(), NOISE).steps == steps
