@@ -61,7 +61,6 @@ def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("clip S", f"{found['clip']:g}"),
         ("participation q", f"{found['participation']:g}"),
         ("features M", str(found["features"])),
-        ("length scale ℓ", f"{found['lengthscale']:.3g}"),
         ("initial points each, public design", str(found["initial"])),
         ("of the common function revealed", f"{found['revealed']:.0%}"),
         ("expected signal to noise", f"{found['signal_to_noise']:.2f}"),

@@ -8,7 +8,7 @@ Symbols: n agents of the batch, L trials there is room for, t trials so far, D d
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from sottovoce.acquisition.joint import fitted_jointly
@@ -21,9 +21,16 @@ from sottovoce.federation.parts import SharedModel
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.fit import fit
-from sottovoce.gp.history import History, modelled
+from sottovoce.gp.history import History, informative, modelled
 from sottovoce.gp.kernel import Kernel
+from sottovoce.gp.matern import Matern, Shared, fit_map
 from sottovoce.gp.posterior import PathwiseDraw, pathwise_mean
+from sottovoce.gp.predictive import Predictive, SharedPrior
+from sottovoce.gp.warp import warped
+
+REFITTED = 40  # up to so many trials a Matérn kernel is fitted after each, then less often
+FITTED = 100  # trials that a Matérn kernel is fitted to
+MODELLED = 400  # trials that its predictions rest on: the time of a query is bounded
 
 
 @dataclass
@@ -68,6 +75,8 @@ class Batch:
         self.surrogate, self.draw, self.shared, self.trials = surrogate, draw, shared, trials
         self.device = device
         self.own, self.joint = Fitted(), Fitted()
+        self.pending: Array | None = None  # (n, p, D), where trials still run
+        self._fitted: tuple[int, SharedPrior | None, Matern, SharedPrior | None] | None = None
         self.domain: Domain = domain_of(self)
 
     @property
@@ -98,6 +107,53 @@ class Batch:
             kernel = fit(self.domain.points(count), values, mask, self.own.kernel)
             self.own = Fitted(kernel, count)
         return cast(Kernel, self.own.kernel)  # asked for only once the initial values are told
+
+    def fitted(self) -> tuple[Matern, SharedPrior | None]:
+        """Each agent's kernel, a length scale for each parameter, and what it takes from all.
+
+        Both depend on the trials and what was heard alone, so that nothing of them need be kept.
+        """
+        xp, count = self.xp, self.trials.count
+        count -= count % (1 + count // REFITTED)
+        prior = self.shared.prior()
+        if self._fitted is None or self._fitted[:2] != (count, prior):
+            raw = self.raw(count)
+            chosen = informative(raw, FITTED)
+            raw = xp.take_along_axis(raw, chosen, axis=1)
+            points = xp.take_along_axis(self.domain.points(count), chosen[..., None], axis=1)
+            mask, common = xp.isfinite(raw), None
+            if prior is not None:
+                mean, rows = prior.at(points)
+                rows = rows[..., :-1]  # trust is in the function, whatever its level
+                common = Shared(mean, xp.matmul(rows, rows.mT))
+            y = warped(raw, mask)
+            kernel, trust = fit_map(self.study.coordinates, points, y, mask, common)
+            trusted = None if prior is None else replace(prior, trust=trust)
+            self._fitted = count, prior, kernel, trusted
+        return self._fitted[2:]
+
+    def predictive(self) -> tuple[Predictive, Array | None]:
+        """What each agent's Matérn model predicts, and the mask (n, s) of failed trials, if any.
+
+        Of a long history it knows the best values and the latest; running trials are among its
+        points, with no value.
+        """
+        xp, raw = self.xp, self.raw()
+        chosen = informative(raw, MODELLED)
+        raw = xp.take_along_axis(raw, chosen, axis=1)
+        points = xp.take_along_axis(self.domain.points(), chosen[..., None], axis=1)
+        known = xp.isfinite(raw)
+        y, failed = warped(raw, known), ~known
+        if self.pending is not None:
+            points = xp.concat([points, self.pending], axis=1)
+            none = xp.zeros_like(self.pending[..., 0])
+            y = xp.concat([y, none], axis=1)
+            known, failed = (xp.concat([m, none > 0], axis=1) for m in (known, failed))
+        some = bool(xp.any(failed))
+        present = xp.ones_like(known) if some or self.pending is not None else None
+        kernel, prior = self.fitted()
+        model = Predictive(kernel, points, y, known, present, prior)
+        return model, failed if some else None
 
     def posterior_mean(self) -> PathwiseDraw:
         """The mean of each agent's own posterior, in a box or on a list, as a function of x."""

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from sottovoce.acquisition import joint, thompson
 from sottovoce.acquisition.maximise import Drawn, over_boxes, over_points
+from sottovoce.acquisition.mixed import over_mixed
 from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.federation import draws
@@ -33,6 +34,11 @@ from sottovoce.space import Regions
 
 if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
+
+
+_SPREAD = 600  # candidates of a search for the largest expected improvement
+_KEPT = 0.6  # chance that a candidate near a good point has a parameter of it
+_STARTS = 8  # ascents from the best of them, and as many from the best of each part of the cube
 
 
 class Domain(ABC):
@@ -78,8 +84,12 @@ class Domain(ABC):
         """Query t of some, by the shared function: weights (1, P, M), or (n, 1, M)."""
 
     @abstractmethod
-    def largest(self, t: int, function: Drawn) -> Array:
-        """Query t of all, where a function of one's own is largest."""
+    def largest(self, t: int, function: Drawn, around: Array | None = None) -> Array:
+        """Query t of all, where a function of one's own is largest.
+
+        around (n, D): a good point of each, near which candidates are tried too; then no agent is
+        sent where it has been, as long as there is another point of a discrete space.
+        """
 
     @abstractmethod
     def untried(self, t: int, some: Array) -> Array:
@@ -153,11 +163,44 @@ class Box(Domain):
         chosen = thompson.shared_in_box(study.features, study.regions, weights, candidates)
         return study.space.snap(chosen)
 
-    def largest(self, t: int, function: Drawn) -> Array:
-        """By ascents from the best of random candidates."""
-        candidates = self._paths(t, self._batch.everyone).candidates
-        everywhere = Regions((1,) * self._study.space.dims)
-        return self._study.space.snap(over_boxes(function, candidates, everywhere)[0])
+    def largest(self, t: int, function: Drawn, around: Array | None = None) -> Array:
+        """By ascents from the best of random candidates, and steps of discrete parameters."""
+        space = self._study.space
+        if around is None:
+            candidates = self._paths(t, self._batch.everyone).candidates
+        else:
+            candidates = self._candidates(t, around)
+        if space.continuous:
+            return over_boxes(function, candidates, Regions((1,) * space.dims), _STARTS)[0]
+        return over_mixed(function, space.snap(candidates), space, self._visited)
+
+    def _candidates(self, t: int, around: Array) -> Array:
+        """Uniform points; a third of them with most parameters of the point around which."""
+        space, xp = self._study.space, self._xp
+        owner = self._batch.device.array(np.asarray(self._study.coordinates.owner))
+        (u, keep) = self._batch.draw(
+            draws.CANDIDATES,
+            t,
+            lambda random, n: (
+                random.random((n, _SPREAD, space.dims)),
+                random.random((n, _SPREAD // 3, len(space.parameters))),
+            ),
+        )
+        kept = xp.take(keep, owner, axis=2) < _KEPT
+        near = xp.where(kept, around[:, None, :], u[:, : _SPREAD // 3])
+        return xp.concat([u[:, _SPREAD // 3 :], near, around[:, None, :]], axis=1)
+
+    def _visited(self, x: Array) -> Array:
+        """Where agents have been, or a trial of theirs still runs: (n, S, D) -> (n, S)."""
+        xp, batch = self._xp, self._batch
+        been = self.points()
+        if batch.pending is not None:
+            been = xp.concat([been, batch.pending], axis=1)
+        rounding = batch.device.array(self._study.space.rounding)
+        visited = xp.zeros(x.shape[:2], dtype=xp.bool, device=device(x))
+        for k in range(been.shape[1]):  # no (n, S, t, D) array is ever made
+            visited |= xp.all(xp.abs(x - been[:, k : k + 1]) <= rounding, axis=-1)
+        return visited
 
     def repeated(self, chosen: Array) -> Array:
         """To rounding: a point may have been a parameter's value in between."""
@@ -296,10 +339,19 @@ class PointList(Domain):
         weights = weights[some] if weights.shape[0] > 1 else weights
         return thompson.shared_in_list(self._tables.shared, self._tables.boxes, weights)
 
-    def largest(self, t: int, function: Drawn) -> Array:
+    def largest(self, t: int, function: Drawn, around: Array | None = None) -> Array:
         """Of all points."""
-        shape = (self._batch.size, *self._tables.points.shape)
-        return over_points(function.values(self._xp.broadcast_to(self._tables.points, shape)))
+        xp, batch = self._xp, self._batch
+        every = xp.broadcast_to(self._tables.points, (batch.size, *self._tables.points.shape))
+        values = function.values(every)
+        if around is None:
+            return over_points(values)
+        visited = visited_rows(self._index(), every.shape[1])
+        if batch.pending is not None:
+            running = batch.device.array(self._study.space.index(batch.pending))
+            visited |= visited_rows(running, every.shape[1])
+        visited &= ~xp.all(visited, axis=-1, keepdims=True)
+        return over_points(xp.where(visited, -xp.inf, values))
 
     def repeated(self, chosen: Array) -> Array:
         """The same row."""
@@ -322,9 +374,15 @@ def untried_row(tried: Array, u: Array) -> Array:
 
     tried (n, t) are rows of a finite space of K points, u (n, K) uniforms in [0, 1).
     """
-    xp = array_namespace(tried, u)
-    every = xp.arange(u.shape[1], dtype=tried.dtype, device=device(tried))
-    known = xp.zeros_like(u, dtype=xp.bool)
+    known = visited_rows(tried, u.shape[1])
+    return over_points(u - array_namespace(u).astype(known, u.dtype))
+
+
+def visited_rows(tried: Array, count: int) -> Array:
+    """Which of `count` rows are among those tried: (n, t) -> (n, count)."""
+    xp = array_namespace(tried)
+    every = xp.arange(count, dtype=tried.dtype, device=device(tried))
+    visited = xp.zeros((tried.shape[0], count), dtype=xp.bool, device=device(tried))
     for k in range(tried.shape[1]):  # no (n, t, K) array is ever made
-        known = known | (tried[:, k : k + 1] == every)
-    return over_points(u - xp.astype(known, u.dtype))
+        visited |= tried[:, k : k + 1] == every
+    return visited

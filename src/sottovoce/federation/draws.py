@@ -20,6 +20,7 @@ COIN = "coin"  # alone, or by what was heard
 OWN = "belief"  # noise of a draw of the own posterior; in a box its path and candidates as well
 OWN_PRIOR = "prior"  # prior of such a draw, where points are listed
 JOINT = "beside"  # factor on the shared function, and level
+CANDIDATES = "candidates"  # of a search by expected improvement
 SHARED = "shared"  # which peer; candidates of a search by the broadcast
 SHARED_POSTERIOR = "common"  # weights of the shared function
 REPEAT = "repeat"  # in place of a query tried before

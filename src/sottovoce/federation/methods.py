@@ -56,16 +56,19 @@ class Method:
 
     name: str
     initial_design: str = field(
-        default="region", metadata=_doc("first points: region (one's own of P), uniform, public")
+        default="region",
+        metadata=_doc("first points: region (one's own of P), uniform, public, latin"),
     )
     message: str = field(
-        default="posterior-draw", metadata=_doc("sent: posterior-draw, posterior-mean, residual")
+        default="posterior-draw",
+        metadata=_doc("sent: posterior-draw, posterior-mean, residual, effects"),
     )
     shared_model: str = field(
-        default="broadcast", metadata=_doc("of broadcasts: none, peer, broadcast, pooled")
+        default="broadcast",
+        metadata=_doc("of broadcasts: none, peer, broadcast, pooled, consensus"),
     )
     acquisition: str = field(
-        default="thompson", metadata=_doc("next query: thompson, joint-thompson")
+        default="thompson", metadata=_doc("next query: thompson, joint-thompson, log-ei")
     )
     mechanism: Mechanism | None = None  # how the server protects the sum; None: it does not
     noise_only: bool = False
@@ -85,7 +88,7 @@ class Method:
         default=0.01, metadata=_doc("λ, noise variance for the shared features")
     )
     basis: Basis = field(
-        default="random", metadata=_doc("frequencies of the shared features: random, quasirandom")
+        default="random", metadata=_doc("shared features: random, quasirandom (waves), effects")
     )
     shared_variance: float = field(
         default=0.3, metadata=_doc("τ², share of an agent's variance taken to be shared")
@@ -110,7 +113,7 @@ class Method:
         for name in ("lengthscale", "regularisation", "shared_variance"):
             size = getattr(self, name)
             check(0 < size < math.inf, f"{name} must be finite and above 0", **{name: size})
-        pairs = self.basis == "random" or self.features % 2 == 0
+        pairs = self.basis != "quasirandom" or self.features % 2 == 0
         rule = "quasi-random features come in pairs: features must be even"
         check(pairs, rule, features=self.features)
         self._check_pooling()
@@ -140,6 +143,21 @@ class Method:
         rule = "residuals are for a pooled model, or for agents that send nothing"
         right = pooled or not self.shared.exchanges
         check(self.message != "residual" or right, rule, shared_model=self.shared_model)
+        consensus = self.shared_model == "consensus"
+        told = (self.message, self.initial_design, self.basis, self.acquisition)
+        rule = "a consensus is of effects, from latin designs, and for an acquisition by log-ei"
+        check(
+            not consensus
+            or (told == ("effects", "latin", "effects", "log-ei") and self.regions == 1),
+            rule,
+            message=self.message,
+            initial_design=self.initial_design,
+            basis=self.basis,
+            acquisition=self.acquisition,
+        )
+        rule = "effects are said for a consensus, or by agents that send nothing"
+        silent = consensus or not self.shared.exchanges
+        check(self.message != "effects" or silent, rule, shared_model=self.shared_model)
         joint = self.acquisition == "joint-thompson"
         rule = "the joint posterior needs a pooled model, or none at all"
         check(not joint or right, rule, shared_model=self.shared_model)
@@ -161,14 +179,15 @@ class Method:
 
 
 TS = Method("ts", initial_design="uniform", shared_model="none")
+GP = Method("gp", initial_design="latin", shared_model="none", acquisition="log-ei", initial=5)
 FTS = Method("fts", initial_design="uniform", shared_model="peer")
 FTS_SERVER = Method("fts-server", initial_design="uniform")
 FTS_DE = Method("fts-de", regions=2)
 DP_FTS = Method("dp-fts", initial_design="uniform", mechanism=Mechanism(clip=8.0))
 DP_FTS_DE = Method("dp-fts-de", mechanism=Mechanism(clip=11.0), regions=2)
 CONTROL = replace(DP_FTS_DE, name="control", noise_only=True)
-SOTTOVOCE = Method(
-    "sottovoce",
+POOLED_TS = Method(
+    "pooled-ts",
     initial_design="public",
     message="residual",
     shared_model="pooled",
@@ -183,6 +202,22 @@ SOTTOVOCE = Method(
     regularisation=0.03,
     basis="quasirandom",
 )
+POOLED_TS_CONTROL = replace(POOLED_TS, name="pooled-ts-control", noise_only=True)
+SOTTOVOCE = Method(
+    "sottovoce",
+    initial_design="latin",
+    message="effects",
+    shared_model="consensus",
+    acquisition="log-ei",
+    mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0),
+    weights=UNIFORM,
+    releases=ReleaseSchedule(every=2, last=6),
+    features=1,  # as many as there are effects
+    regularisation=0.4,
+    basis="effects",
+    shared_variance=0.5,
+    initial=5,
+)
 SOTTOVOCE_CONTROL = replace(SOTTOVOCE, name="sottovoce-control", noise_only=True)
 
 PLUGINS = "sottovoce.methods"  # entry points of packages with methods of their own
@@ -190,8 +225,8 @@ PLUGINS = "sottovoce.methods"  # entry points of packages with methods of their 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        *(TS, FTS, FTS_SERVER, FTS_DE, DP_FTS, DP_FTS_DE, CONTROL),
-        *(SOTTOVOCE, SOTTOVOCE_CONTROL),
+        *(TS, GP, FTS, FTS_SERVER, FTS_DE, DP_FTS, DP_FTS_DE, CONTROL),
+        *(POOLED_TS, POOLED_TS_CONTROL, SOTTOVOCE, SOTTOVOCE_CONTROL),
     )
 }
 
@@ -227,6 +262,8 @@ def for_real_world(method: Method) -> Method:
     Those objectives have no noise, so no agent tries a point again. A pooled model has
     settings of its own, which are not the paper's.
     """
+    if method.acquisition == "log-ei":  # which tries no point again by itself
+        return method
     if method.shared_model == "pooled":
         return replace(method, repeats="replace")
     distributed = method.regions > 1

@@ -72,11 +72,14 @@ def plan_study(
 
 
 def sized(method: Method, dims: int, kernel: Kernel | None = None) -> Method:
-    """A pooled method with M and ℓ for D dimensions, or for a kernel that is known; else as it is.
+    """The method with the sizes that D dimensions, or a kernel that is known, call for.
 
-    Only a pooled model has sizes that follow from the space: the paper's are the paper's.
+    The initial trials of a search by expected improvement, M and ℓ of a pooled model; else it is
+    as it is: the paper's sizes are the paper's.
     """
     check(dims >= 1, "dims must be at least 1", dims=dims)
+    if method.acquisition == "log-ei":
+        return replace(method, initial=few_trials(dims))
     if method.shared_model != "pooled":
         return method
     lengthscale = 0.25 * math.sqrt(dims) if kernel is None else float(kernel.lengthscale)
@@ -85,6 +88,11 @@ def sized(method: Method, dims: int, kernel: Kernel | None = None) -> Method:
     cells = MOST_FEATURES if many else math.ceil(lengthscale**-dims)
     features = min(max(16 * dims, 2 * cells), MOST_FEATURES)
     return replace(method, features=features, lengthscale=lengthscale)
+
+
+def few_trials(dims: int) -> int:
+    """N_init: each costs a training, and a model with priors needs few."""
+    return min(4 + dims // 4, 8)
 
 
 def check_epsilon(method: Method, epsilon: float) -> None:

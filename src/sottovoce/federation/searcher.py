@@ -7,7 +7,7 @@ how messages go is `agent`'s part.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -78,8 +78,13 @@ class Searcher:
         k = int(np.nanargmax(self._batch.raw()[0]))
         return self.study.space.decode(self._points()[k]), self._values()[k]
 
-    def ask(self) -> dict[str, Any]:
-        """The parameters to try next."""
+    def ask(self, running: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
+        """The parameters to try next; `running` are those of trials not yet told.
+
+        An acquisition by Thompson sampling takes no notice of them: its draws differ anyway.
+        """
+        encoded = [self.study.space.encode(params) for params in running]
+        self._batch.pending = np.stack(encoded)[None] if encoded else None
         if self.starting:
             if self._initial is None:
                 self._initial = policy.initial_queries(self._batch)

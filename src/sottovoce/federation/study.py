@@ -9,7 +9,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,14 +20,20 @@ from sottovoce.errors import InvalidInput, StudyMismatch, UnknownAgent, check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
 from sottovoce.federation.weights import Weights
+from sottovoce.gp.consensus import Consensus
+from sottovoce.gp.effects import Effects, effects
 from sottovoce.gp.features import Features, shared_features
-from sottovoce.gp.quasirandom import quasirandom_points
+from sottovoce.gp.matern import Coordinates
+from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.shared import PooledModel, SharedPosterior
 from sottovoce.privacy.release import Mechanism, noise_scale
 from sottovoce.space import Space
 from sottovoce.space.regions import Regions, assigned, equal_boxes
 
 _DESIGN = "sottovoce/design/v1"  # part of what the seed means
+_LATIN = "sottovoce/latin/v1"
+_FURTHER = "sottovoce/further/v1"
+_SOME = 100  # agents' designs are enough for what is a mean over all
 _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
     "mechanism": Mechanism,
     "weights": Weights,
@@ -77,6 +83,17 @@ class FederatedStudy:
             feature_seed=self.feature_seed,
         )
         _ = self.assignment, self.regions  # P ≤ N, and a space that can be cut, said at once
+        if self.method.basis == "effects":
+            self._size_effects()
+
+    def _size_effects(self) -> None:
+        """Their number follows from the space: the method is told."""
+        count, asked = self.effects.count, self.method.features
+        rule = (
+            "the number of main effects and pairs follows from the space: leave features at 1, or"
+        )
+        check(asked in (1, count), f"{rule} {count}", features=asked)
+        object.__setattr__(self, "method", replace(self.method, features=count))
 
     @cached_property
     def regions(self) -> Regions:
@@ -95,6 +112,41 @@ class FederatedStudy:
         return shared_features(
             self.feature_seed, method.features, dims, method.lengthscale, method.basis
         )
+
+    @cached_property
+    def coordinates(self) -> Coordinates:
+        """Which parameter each coordinate of the cube belongs to."""
+        widths = [p.width for p in self.space.parameters]
+        owner = tuple(k for k, width in enumerate(widths) for _ in range(width))
+        return Coordinates(owner, tuple(1.0 if widths[k] == 1 else 0.5 for k in owner))
+
+    @cached_property
+    def effects(self) -> Effects:
+        """The basis of main effects and pairs."""
+        return effects(self.coordinates)
+
+    @cached_property
+    def latin_design(self) -> NDArray[np.float64]:
+        """Each agent's initial points, (N, N_init, D), that lie well by themselves."""
+        label = f"{_LATIN}/{self.feature_seed}/{self.agents}/{self.space.dims}".encode()
+        points = latin_points(label, self.agents, self.method.initial, self.space.dims)
+        return np.asarray(self.space.snap(points))
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """How agents say what their functions have in common, and how all read the sums.
+
+        Where they go after their initial points is their own: for the means over all agents,
+        points of the same kind stand for it.
+        """
+        method, last = self.method, self.release_rounds[-1] if self.release_rounds else 0
+        initial = self.latin_design[:_SOME]
+        label = f"{_FURTHER}/{self.feature_seed}/{self.space.dims}".encode()
+        further = latin_points(label, len(initial), last + 1, self.space.dims)
+        designs = np.concatenate([initial, np.asarray(self.space.snap(further))], axis=1)
+        clip = 1.0 if method.mechanism is None else method.mechanism.clip
+        sizes = (method.shared_variance, method.regularisation, clip)
+        return Consensus(designs, self.effects, self.agents, *sizes)
 
     @cached_property
     def public_design(self) -> NDArray[np.float64]:

@@ -21,8 +21,8 @@ from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
 from sottovoce.gp.quasirandom import public_uniforms, quasirandom_points
 
-Basis = Literal["random", "quasirandom"]
-BASES: tuple[Basis, ...] = ("random", "quasirandom")
+Basis = Literal["random", "quasirandom", "effects"]
+BASES: tuple[Basis, ...] = ("random", "quasirandom", "effects")
 
 # Part of what the seed means: changing it, or anything below, changes every study's features.
 _LABEL = b"sottovoce/features/v1"

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from array_api_compat import device
+
 from sottovoce.arrays import Array, array_namespace
 
 
@@ -70,6 +72,23 @@ def mean_of(values: Array, mask: Array) -> Array:
     count = xp.sum(xp.astype(mask, values.dtype), axis=-1)
     count = xp.where(count > 0, count, xp.ones_like(count))
     return xp.sum(xp.where(mask, values, xp.zeros_like(values)), axis=-1) / count
+
+
+def informative(raw: Array, most: int) -> Array:
+    """Of each agent's trials (B, t) at most that many, by number, (B, most): the best, the latest.
+
+    raw is NaN where a trial failed. In ascending order; half are the best values, half the last
+    trials that are not among them.
+    """
+    xp = array_namespace(raw)
+    t = raw.shape[1]
+    numbers = xp.broadcast_to(xp.arange(t, device=device(raw)), raw.shape)
+    if t <= most:
+        return numbers
+    falling = xp.argsort(xp.where(xp.isfinite(raw), -raw, xp.inf), axis=-1)
+    rank = xp.argsort(falling, axis=-1)
+    priority = xp.where(rank < most // 2, t + most - rank, numbers)
+    return xp.sort(xp.argsort(-priority, axis=-1)[:, :most], axis=-1)
 
 
 def masked_rows(table: Array, history: History) -> Array:

@@ -21,6 +21,15 @@ def public_uniforms(label: bytes, count: int) -> NDArray[np.float64]:
     return np.asarray(np.minimum(midpoints, 1.0 - 2.0**-53))
 
 
+def latin_points(label: bytes, sets: int, count: int, dims: int) -> NDArray[np.float64]:
+    """Latin hypercubes, (sets, count, D): of each, every coordinate meets each of `count` cells.
+
+    Each set lies well by itself, and no two coordinates go together in all of them.
+    """
+    u = public_uniforms(label, 2 * sets * count * dims).reshape(2, sets, count, dims)
+    return np.asarray((np.argsort(u[0], axis=1) + u[1]) / count)
+
+
 def quasirandom_points(label: bytes, count: int, dims: int) -> NDArray[np.float64]:
     """Points of the open cube that lie evenly, any run of them too: (count, D).
 

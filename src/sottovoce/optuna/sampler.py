@@ -1,12 +1,12 @@
-"""Thompson sampling with our own surrogate, in any Optuna study with one objective."""
+"""Our search, in any Optuna study with one objective."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from optuna import Study as OptunaStudy
@@ -17,7 +17,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from sottovoce.errors import SpaceError, check
-from sottovoce.federation.methods import TS, Repeats
+from sottovoce.federation.methods import GP, TS, Repeats
+from sottovoce.federation.planning import few_trials
 from sottovoce.federation.searcher import LARGEST, Direction, Searcher
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
@@ -25,16 +26,20 @@ from sottovoce.optuna.spaces import space_of
 from sottovoce.space import Space
 
 FEW_POINTS = 100  # listed at once; a person waits for every suggestion
+_ALONE = {"gp": GP, "ts": TS}
+_REFIT = {"gp": 1, "ts": 5}  # trials from one fit to the next
 Distributions = Mapping[str, BaseDistribution]
 Row = tuple[dict[str, float], float | None]  # a trial: its parameters, numbered; its value
 
 
 class Sampler(BaseSampler):
-    """Each trial maximises a draw of a Gaussian process that has seen the finished ones.
+    """Each trial is where a Gaussian process that has seen the others expects most improvement.
 
-    initial: how many values it sees before the first draw; until then trials are uniform.
-    repeats: "replace": a point tried before gives way to a random one, for objectives without
-    noise; "allow": it is tried again.
+    method: "gp", or "ts", Thompson sampling: where a draw of a simpler process is largest.
+    initial: how many values it sees before it models them, trials being uniform until then; None:
+    as many as suit the method, 4 to 8 of "gp", 10 of "ts".
+    surrogate, repeats: of "ts" alone: how its process is fitted or fixed; "replace": a point tried
+    before gives way to a random one, for objectives without noise.
     A seed makes a study repeatable, if its trials run one after the other.
     """
 
@@ -42,17 +47,23 @@ class Sampler(BaseSampler):
         self,
         *,
         seed: int | None = None,
-        initial: int = 10,
+        method: Literal["gp", "ts"] = "gp",
+        initial: int | None = None,
         surrogate: Surrogate | None = None,
         repeats: Repeats = "allow",
     ) -> None:
-        whole = isinstance(initial, int) and not isinstance(initial, bool)
-        check(whole and initial >= 1, "initial must be a whole number above 0", initial=initial)
+        check(method in _ALONE, f"method must be one of {tuple(_ALONE)}", method=method)
+        plain = surrogate is None and repeats == "allow"
+        rule = 'surrogate and repeats are settings of method="ts"'
+        check(method == "ts" or plain, rule, surrogate=surrogate, repeats=repeats)
+        whole = isinstance(initial, int) and not isinstance(initial, bool) and initial >= 1
+        rule = "initial must be a whole number above 0, or None"
+        check(initial is None or whole, rule, initial=initial)
         natural = seed is None or (isinstance(seed, int) and seed >= 0)
         check(natural, "seed must be a whole number of at least 0, or None", seed=seed)
         self._initial = initial
-        self._surrogate = Surrogate() if surrogate is None else surrogate
-        self._method = replace(TS, repeats=repeats)
+        self._surrogate = Surrogate(refit=_REFIT[method]) if surrogate is None else surrogate
+        self._method = replace(_ALONE[method], repeats=repeats)
         self._seeded(np.random.SeedSequence(seed))
         self._lock = Lock()  # Optuna's workers are threads that share the sampler
 
@@ -82,29 +93,34 @@ class Sampler(BaseSampler):
     def sample_relative(
         self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """The maximiser of a draw; nothing before enough values are known."""
+        """Where to go next; nothing before enough values are known."""
         _check_single(study)
         maximised = study.directions[0] == StudyDirection.MAXIMIZE
         direction: Direction = "maximize" if maximised else "minimize"
         with self._lock:  # from here, or a worker with an older list would begin anew
-            # Trials still running are left out: two draws of one posterior differ, so that
-            # workers spread out by themselves.
-            rows = _rows(study.get_trials(deepcopy=False), search_space)
+            trials = study.get_trials(deepcopy=False)
+            rows = _rows(trials, search_space)
             known = sum(value is not None for _, value in rows.values())
-            if not search_space or known < self._initial:
+            if not search_space or known < self._first(len(search_space)):
                 return {}
             search = self._search
             if search is None or not search.goes_on(search_space, direction, rows):
                 search = self._search = self._begun(search_space, direction, rows)
             search.tell(rows)
-            numbers = search.searcher.ask()
+            numbers = search.searcher.ask(search.inside(_running(trials, search_space)))
         return {name: d.to_external_repr(numbers[name]) for name, d in search_space.items()}
+
+    def _first(self, parameters: int) -> int:
+        """How many values are seen before they are modelled."""
+        if self._initial is not None:
+            return self._initial
+        return few_trials(parameters) if self._method.acquisition == "log-ei" else TS.initial
 
     def _begun(
         self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
     ) -> _Search:
         """A search that has seen these trials as its initial ones, so that one fit is enough."""
-        space = _numbered(distributions)
+        space = _numbered(distributions, listed=self._method.acquisition == "log-ei")
         inside = sum(_holds(space, params) for params, _ in rows.values())
         method = replace(self._method, initial=max(inside, 1))
         (child,) = self._seeds.spawn(1)
@@ -143,6 +159,10 @@ class _Search:
         same = (self.distributions, self.searcher.direction) == (distributions, direction)
         return same and all(rows.get(number) == row for number, row in self.told.items())
 
+    def inside(self, running: Iterable[Mapping[str, float]]) -> list[Mapping[str, float]]:
+        """Those of the trials that lie in the space."""
+        return [params for params in running if _holds(self.searcher.study.space, params)]
+
     def tell(self, rows: Mapping[int, Row]) -> None:
         """What is new."""
         for number in sorted(rows.keys() - self.told.keys()):
@@ -157,7 +177,7 @@ def _check_single(study: OptunaStudy) -> None:
 
 
 class _PromptSpace(Space):
-    """A space that is listed only if it is small: the draw at K listed points costs K³ a fit."""
+    """A space that is listed only if it is small: a draw at K listed points costs K³ a fit."""
 
     @property
     def finite(self) -> bool:
@@ -165,28 +185,45 @@ class _PromptSpace(Space):
         return self.size is not None and self.size <= FEW_POINTS
 
 
-def _numbered(distributions: Distributions) -> Space:
-    """The space of Optuna's own numbers for values: a choice, whatever it is, is its place."""
+def _numbered(distributions: Distributions, listed: bool) -> Space:
+    """The space of Optuna's own numbers for values: a choice, whatever it is, is its place.
+
+    listed: whether its points are listed if there are some two thousand, or only if there are few.
+    """
     places = {
         name: CategoricalDistribution(range(len(d.choices)))
         if isinstance(d, CategoricalDistribution)
         else d
         for name, d in distributions.items()
     }
-    return _PromptSpace(space_of(places).parameters)
+    space = space_of(places)
+    return space if listed else _PromptSpace(space.parameters)
 
 
 def _rows(trials: Sequence[FrozenTrial], distributions: Distributions) -> dict[int, Row]:
     """The finished trials that asked for just these parameters, and maybe others, by number."""
     return {
-        trial.number: (
-            {name: d.to_internal_repr(trial.params[name]) for name, d in distributions.items()},
-            _value(trial),
-        )
+        trial.number: (_params(trial, distributions), _value(trial))
         for trial in trials
-        if trial.state.is_finished()
-        and all(trial.distributions.get(name) == d for name, d in distributions.items())
+        if trial.state.is_finished() and _asks(trial, distributions)
     }
+
+
+def _running(trials: Sequence[FrozenTrial], distributions: Distributions) -> list[dict[str, float]]:
+    """The parameters of the trials that have not come to an end, as far as these are known."""
+    return [
+        _params(trial, distributions)
+        for trial in trials
+        if trial.state == TrialState.RUNNING and _asks(trial, distributions)
+    ]
+
+
+def _asks(trial: FrozenTrial, distributions: Distributions) -> bool:
+    return all(trial.distributions.get(name) == d for name, d in distributions.items())
+
+
+def _params(trial: FrozenTrial, distributions: Distributions) -> dict[str, float]:
+    return {name: d.to_internal_repr(trial.params[name]) for name, d in distributions.items()}
 
 
 def _value(trial: FrozenTrial) -> float | None:

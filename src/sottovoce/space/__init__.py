@@ -1,5 +1,6 @@
 """The search space: its parameters, the unit cube it is searched in, and the cube's regions."""
 
+from sottovoce.space.neighbours import discrete, neighbours
 from sottovoce.space.parameters import Category, Float, Integer, Parameter
 from sottovoce.space.regions import Regions, assigned, equal_boxes
 from sottovoce.space.space import MAX_POINTS, Space
@@ -13,5 +14,7 @@ __all__ = [
     "Regions",
     "Space",
     "assigned",
+    "discrete",
     "equal_boxes",
+    "neighbours",
 ]

@@ -66,7 +66,7 @@ class Space:
     @property
     def splittable(self) -> tuple[int, ...]:
         """The coordinates that may be cut into regions: those of numbers, not of categories."""
-        return tuple(at.start for p, at in self._blocks() if not isinstance(p, Category))
+        return tuple(at.start for p, at in self.blocks() if not isinstance(p, Category))
 
     @property
     def size(self) -> int | None:
@@ -90,8 +90,8 @@ class Space:
         each = [p.rounding if isinstance(p, Float) else 0.0 for p in self.parameters]
         return np.repeat(np.asarray(each) + 1e-14, [p.width for p in self.parameters])
 
-    def _blocks(self) -> list[tuple[Parameter, slice]]:
-        """Each parameter with its coordinates."""
+    def blocks(self) -> list[tuple[Parameter, slice]]:
+        """Each parameter with its coordinates of the cube."""
         ends = accumulate(p.width for p in self.parameters)
         return [
             (p, slice(end - p.width, end)) for p, end in zip(self.parameters, ends, strict=True)
@@ -113,14 +113,14 @@ class Space:
         self._check_finite()
         u = in_cube("space", u, self.dims)
         xp, row = array_namespace(u), 0
-        for p, at in self._blocks():
+        for p, at in self.blocks():
             row = row * (p.size or 0) + xp.astype(p._index(u[..., at]), xp.int64)
         return row
 
     def snap(self, u: Array) -> Array:
         """Move each point to where the values it decodes to sit: (..., D) -> (..., D)."""
         u = in_cube("space", u, self.dims)
-        return array_namespace(u).concat([p._snap(u[..., at]) for p, at in self._blocks()], axis=-1)
+        return array_namespace(u).concat([p._snap(u[..., at]) for p, at in self.blocks()], axis=-1)
 
     def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
         """Where the values sit, (D,)."""
@@ -130,7 +130,7 @@ class Space:
     def decode(self, u: Array) -> dict[str, Any]:
         """The values at one point, (D,), by name."""
         u = in_cube("space", u, self.dims, single=True)
-        return {p.name: p._decode(u[at]) for p, at in self._blocks()}
+        return {p.name: p._decode(u[at]) for p, at in self.blocks()}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON or TOML; equal spaces give the same keys in the same order."""

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from sottovoce.acquisition.improvement import LogImprovement
 from sottovoce.acquisition.joint import shared_fraction
 from sottovoce.arrays import Array
 from sottovoce.federation import draws
@@ -60,6 +61,18 @@ def joint_thompson(batch: Batch, t: int) -> Array:
         (follow, _follow(batch, t)),
         (jointly, lambda m: batch.domain.joint(t, m)),
     )
+
+
+@ACQUISITIONS.register("log-ei")
+def log_expected_improvement(batch: Batch, t: int) -> Array:
+    """Where the own model expects most improvement over its best posterior mean, by its logarithm.
+
+    The model has a length scale for each parameter, learns from failed trials where not to go, and
+    knows of running ones.
+    """
+    model, failed = batch.predictive()
+    improvement = LogImprovement(model, failed)
+    return batch.domain.largest(t, improvement, improvement.incumbent)
 
 
 def _coins(batch: Batch, t: int) -> Array:

@@ -46,6 +46,12 @@ def public(batch: Batch) -> NDArray[np.float64]:
     return np.asarray(batch.study.public_design[batch.agents])
 
 
+@INITIAL_DESIGNS.register("latin")
+def latin(batch: Batch) -> NDArray[np.float64]:
+    """A Latin hypercube for each agent: public, and good for each by itself."""
+    return np.asarray(batch.study.latin_design[batch.agents])
+
+
 def _drawn(batch: Batch, regions: Regions, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
     space, count = batch.study.space, batch.study.method.initial
     shape = (count, _tries(space), space.dims)

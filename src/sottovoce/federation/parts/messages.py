@@ -18,6 +18,7 @@ from sottovoce.federation.parts.registry import Registry
 from sottovoce.gp import posterior
 from sottovoce.gp.history import known_rows, standardised
 from sottovoce.gp.shared import RESIDUAL_GAIN
+from sottovoce.gp.warp import warped
 
 if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
@@ -59,6 +60,18 @@ def residual(batch: Batch, round_number: int) -> Array:
         return feature_sums(rows[:, : method.initial], raw[:, : method.initial])
     known = batch.xp.matmul(rows, batch.shared.mean_function().weights)
     return residual_mean(rows, raw, known, method.initial, method.regularisation)
+
+
+@MESSAGES.register("effects")
+def effects(batch: Batch, round_number: int) -> Array:
+    """What an agent's values say of the effects that all share, beyond what is known by then.
+
+    For a consensus (`gp.consensus`).
+    """
+    study, raw = batch.study, batch.raw()
+    speech = study.consensus.speech(batch.shared.state(), batch.trials.count)
+    mask = batch.xp.isfinite(raw)
+    return speech(study.effects(batch.domain.points()), warped(raw, mask), mask)
 
 
 def feature_sums(rows: Array, raw: Array) -> Array:

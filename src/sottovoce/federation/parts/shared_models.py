@@ -19,6 +19,8 @@ from sottovoce.device import NUMPY, Device
 from sottovoce.errors import InvalidInput
 from sottovoce.federation import draws
 from sottovoce.federation.parts.registry import Registry
+from sottovoce.gp.consensus import State
+from sottovoce.gp.predictive import SharedPrior
 from sottovoce.gp.shared import SharedFunction, SharedPosterior
 
 if TYPE_CHECKING:
@@ -59,6 +61,14 @@ class SharedModel:
     def mean_function(self, releases: int | None = None) -> SharedFunction:
         """The posterior mean of the shared function, after all releases or the first few."""
         raise InvalidInput(f"method {self._study.method.name!r} learns no shared function")
+
+    def state(self, releases: int | None = None) -> State:
+        """What is known of the effects that all share, after all releases or the first few."""
+        raise InvalidInput(f"method {self._study.method.name!r} finds no consensus")
+
+    def prior(self) -> SharedPrior | None:
+        """What an agent may take for likely of its function; None: nothing was heard."""
+        return None
 
 
 SHARED_MODELS = Registry[type[SharedModel]]("shared_model")
@@ -143,3 +153,52 @@ class Pooled(SharedModel):
         )
         drawn = self.posterior().drawn(self._device.numpy(z))
         return self._device.array(drawn)[:, None]
+
+
+@SHARED_MODELS.register("consensus")
+class ConsensusModel(SharedModel):
+    """The effects that all share, from all releases so far (`gp.consensus`)."""
+
+    exchanges = True
+    summed = True
+    cumulative = True
+
+    def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
+        super().__init__(study, device)
+        self._states: list[State] = []  # after each release that was taken in
+        self._prior: tuple[int, SharedPrior] | None = None  # and after how many releases
+
+    @classmethod
+    def broadcast_rows(cls, study: FederatedStudy, round_number: int) -> int:
+        """All releases so far, so that none can be missed."""
+        return study.method.releases.count(round_number + 1)
+
+    def hear(self, vectors: NDArray[np.float64]) -> None:
+        """All of them anew, if one is not what it was."""
+        before = self._vectors
+        if before is None or not np.array_equal(before, vectors[: len(before)]):
+            self._states, self._prior = [], None
+        super().hear(vectors)
+
+    def state(self, releases: int | None = None) -> State:
+        """What all know; each release was made of so many trials as its round says."""
+        study, consensus = self._study, self._study.consensus
+        heard = np.zeros((0, study.method.features))
+        heard = heard if self._vectors is None else self._vectors[:releases]
+        while len(self._states) < len(heard):
+            k = len(self._states)
+            points = study.method.initial + study.release_rounds[k]
+            last = self._states[-1] if k else consensus.prior
+            self._states.append(consensus.heard(last, points, heard[k], study.release_noise))
+        return self._states[len(heard) - 1] if len(heard) else consensus.prior
+
+    def prior(self) -> SharedPrior | None:
+        """For all the same."""
+        if self._vectors is None:
+            return None
+        if self._prior is None or self._prior[0] != len(self._vectors):
+            mean, root = self._study.consensus.for_agents(self.state())
+            on = self._device.array
+            prior = SharedPrior(self._study.effects, on(mean), on(root))
+            self._prior = len(self._vectors), prior
+        return self._prior[1]

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from sottovoce.errors import check
-from sottovoce.federation.methods import SOTTOVOCE, TS, Method
+from sottovoce.federation.methods import GP, SOTTOVOCE, Method
 from sottovoce.federation.planning import sized, within
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
@@ -58,7 +58,7 @@ class _Unknown:
 def forecast_gain(
     method: Method, dims: int, agents: int, rounds: int, runs: int, seed: int = 0
 ) -> Gain:
-    """The method against solo search, run by run on the same functions."""
+    """The method against the search alone, run by run on the same functions."""
     check(runs >= 2, "a forecast of the gain needs at least 2 runs", runs=runs)
     check(
         dims <= 6,
@@ -75,7 +75,7 @@ def forecast_gain(
             .mean()
             for run in range(runs)
         ]
-        for each in (TS, method)
+        for each in (replace(GP, initial=method.initial), method)
     ]
     alone, together = (np.asarray(values) for values in regret)
     apart = (alone - together) / alone.mean()
@@ -95,6 +95,7 @@ def forecast(
     study = FederatedStudy(space, method, agents, rounds)
     mechanism = cast(Mechanism, method.mechanism)
     events = [mechanism.event(agents, "plan")] * method.releases.count(rounds)
+    points = [method.initial + number for number in study.release_rounds]
     gained = forecast_gain(method, dims, agents, rounds, runs) if runs else None
     return {
         "epsilon": spent(events, resolved),
@@ -108,10 +109,9 @@ def forecast(
         "noise": mechanism.noise,
         "clip": mechanism.clip,
         "participation": mechanism.participation,
-        "features": method.features,
-        "lengthscale": method.lengthscale,
+        "features": study.method.features,
         "initial": method.initial,
-        "revealed": study.pooled.revealed(study.release_noise, len(events)),
-        "signal_to_noise": study.pooled.signal(study.release_noise),
+        "revealed": study.consensus.revealed(points, study.release_noise),
+        "signal_to_noise": study.consensus.signal(points[0], study.release_noise),
         "gain": None if gained is None else asdict(gained),
     }

@@ -1,0 +1,174 @@
+"""What the functions of many agents have in common, learnt from noised sums of one vector each.
+
+Agent n's function, with mean 0 and variance 1, is taken for s φ(x)ᵀω + a level + a part of its
+own, of variance λ. All start from ω ~ N(0, τ²I). At each release everybody knows N(μ, C), and agent
+n, with residuals r_n = y_n − Φ_n μ at its trials, says
+
+    m_n = A_n r_n / ρ,    A_n = W C Φ_nᵀ (Φ_n C Φ_nᵀ + 11ᵀ + λI)⁻¹,
+
+the posterior mean of ω − μ, weighed by a diagonal W, cut to the length of the clip. The sum that
+all hear is taken for
+
+    b = H(ω − μ)/ρ + own parts + e,    e ~ N(0, σ²I) the noise of the release,
+
+with H the mean of A_n Φ_n and own parts of covariance λ/(ρ²N) times the mean of A_n A_nᵀ; both over
+a public design with as many points, so that everything but the m_n is public, and what follows
+from b is arithmetic that costs no privacy: one step of a Kalman filter.
+
+W spends the length of a vector on what matters: with isotropic noise, Σ_j v_j err_j is least for
+W_jj = (v_j/s_j)^¼, v_j the variance that feature j has in the function, s_j that of its number
+in a message. ρ is the length that messages are expected to have; those that come louder by a
+factor are cut.
+
+Symbols: N agents, n0 initial points, M features, k releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from array_api_compat import device
+from numpy.typing import NDArray
+
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.errors import check
+from sottovoce.gp.effects import Effects
+
+Matrix = NDArray[np.float64]
+LOUD = 2.0  # most messages are cut to the clip: direction is what is told
+_LEVEL = 1.0  # variance of the level of an agent's residuals
+_AMPLITUDE = 0.1  # variance of s
+_DOUBT = 0.5
+
+
+@dataclass(frozen=True)
+class State:
+    """What all know of ω: N(mean (M,), covariance (M, M))."""
+
+    mean: Matrix
+    covariance: Matrix
+
+
+@dataclass(frozen=True)
+class Speech:
+    """How agents put their residuals into a vector: public, and the same for all.
+
+    covariance (M, M) is C; weight (M,) the diagonal of W; scale is LOUD/ρ.
+    """
+
+    mean: Matrix
+    covariance: Matrix
+    weight: Matrix
+    scale: float
+    regularisation: float
+
+    def __call__(self, rows: Array, y: Array, mask: Array) -> Array:
+        """m_n before the clip: rows φ (B, t, M), values y and mask (B, t) -> (B, M)."""
+        xp = array_namespace(rows)
+        mean, covariance, weight = (
+            xp.asarray(a, dtype=rows.dtype, device=device(rows))
+            for a in (self.mean, self.covariance, self.weight)
+        )
+        known = xp.astype(mask, rows.dtype)
+        rows = rows * known[..., None]
+        residual = known * (y - xp.matmul(rows, mean))
+        spread = xp.matmul(rows, covariance)
+        gram = xp.matmul(spread, rows.mT) + _LEVEL * known[:, :, None] * known[:, None, :]
+        eye = xp.eye(y.shape[-1], dtype=rows.dtype, device=device(rows))
+        solved = xp.linalg.solve(gram + self.regularisation * eye, residual[..., None])
+        return self.scale * weight * xp.matmul(spread.mT, solved)[..., 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """The model: public, and all that the releases are read with.
+
+    designs (some, n, D): points of some agents, and where they might go on; shared: τ²;
+    regularisation: λ; clip: the length that vectors are cut to.
+    """
+
+    designs: Matrix
+    features: Effects
+    agents: int
+    shared: float
+    regularisation: float
+    clip: float
+
+    def __post_init__(self) -> None:
+        check(0 < self.shared < math.inf, "the shared prior must be above 0", shared=self.shared)
+
+    @cached_property
+    def _rows(self) -> Matrix:
+        return np.asarray(self.features(self.designs))
+
+    @property
+    def prior(self) -> State:
+        """Before anything is heard."""
+        count = self.features.count
+        return State(np.zeros(count), self.shared * np.eye(count))
+
+    def speech(self, state: State, points: int) -> Speech:
+        """How agents with so many trials say what is missing."""
+        gains, own = self._moments(state, points)
+        said = np.diag(gains @ state.covariance @ gains.T + own)
+        weight = (self.features.variance / np.maximum(said, 1e-300)) ** 0.25
+        length = math.sqrt(float(np.sum(weight**2 * said)))
+        scale = LOUD * self.clip / length
+        return Speech(state.mean, state.covariance, weight, scale, self.regularisation)
+
+    def heard(self, state: State, points: int, release: Matrix, noise: float) -> State:
+        """What all know after a release (M,) with noise of standard deviation σ."""
+        gains, own = self._moments(state, points)
+        speech = self.speech(state, points)
+        told = speech.weight * speech.scale / LOUD  # what is left of a message after the clip
+        gains, own = told[:, None] * gains, told[:, None] * own * told
+        seen = gains @ state.covariance @ gains.T + own / self.agents
+        seen = seen + (noise**2 + 1e-12) * np.eye(len(seen))
+        step = np.linalg.solve(seen, gains @ state.covariance).T
+        covariance = state.covariance - step @ gains @ state.covariance
+        return State(state.mean + step @ release, 0.5 * (covariance + covariance.T))
+
+    def revealed(self, points: Sequence[int], noise: float) -> float:
+        """The share of the common function's variance that releases at noise σ are to reveal.
+
+        points: how many trials agents have at each release.
+        """
+        state = self.prior
+        for count in points:
+            state = self.heard(state, count, np.zeros(self.features.count), noise)
+        left = float(np.sum(self.features.variance * np.diag(state.covariance)))
+        return 1.0 - left / self.shared
+
+    def signal(self, points: int, noise: float) -> float:
+        """The norm of the first sum that the prior leads to expect, over that of its noise."""
+        if noise <= 0:
+            return math.inf
+        speech, (gains, _) = self.speech(self.prior, points), self._moments(self.prior, points)
+        told = speech.weight * speech.scale / LOUD
+        expected = math.sqrt(self.shared * float(np.sum((told[:, None] * gains) ** 2)))
+        return expected / (noise * math.sqrt(len(gains)))
+
+    def for_agents(self, state: State) -> tuple[Matrix, Matrix]:
+        """Mean (M,) and root (M, M) of the covariance of s ω, as an agent takes its function for.
+
+        s has mean 1 and variance _AMPLITUDE; of what is not known of ω a share is taken in: with
+        all of it too little would be left for the own part.
+        """
+        mean, C = state.mean, state.covariance
+        C = _AMPLITUDE * np.outer(mean, mean) + _DOUBT * (1.0 + _AMPLITUDE) * C
+        sizes, vectors = np.linalg.eigh(C)
+        return mean, vectors * np.sqrt(np.maximum(sizes, 0.0))
+
+    def _moments(self, state: State, points: int) -> tuple[Matrix, Matrix]:
+        """H, and the covariance of an agent's own part, (M, M), both without W."""
+        rows = self._rows[:, : max(points, 1)]
+        spread = rows @ state.covariance
+        gram = spread @ np.swapaxes(rows, -1, -2) + _LEVEL
+        gram = gram + self.regularisation * np.eye(rows.shape[1])
+        A = np.swapaxes(np.linalg.solve(gram, spread), -1, -2)
+        own = np.mean(A @ np.swapaxes(A, -1, -2), axis=0)
+        return np.mean(A @ rows, axis=0), self.regularisation * own

@@ -1,0 +1,139 @@
+"""Main effects and pairs: a small basis in which a function of few of its parameters is short.
+
+Symbols: D coordinates, A parameters, M features, B batch, S points. A number x in [0, 1] has waves
+√2 cos(πkx), k = 1, 2, ...; a choice among K has K columns (K·1[it is j] − 1)/√(K − 1). All have
+mean 0 and variance 1 over the cube. A feature is a wave or column of one parameter (a main effect),
+or a product of two of different parameters (a pair), times the root of the variance that is
+expected of it: 1/k² of a main effect, 0.35/(k²l²) of a pair, 1/K for a column in place of 1/k². All
+variances add up to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from array_api_compat import device
+from numpy.typing import NDArray
+
+from sottovoce.arrays import Array, array_namespace
+from sottovoce.errors import check
+from sottovoce.gp.matern import Coordinates
+
+_PAIRS = 0.35  # variance of a pair, in units of that of two main effects
+_ORDERS = ((4, 2), (4, 1), (4, 0), (3, 0), (2, 0), (1, 0))  # of main effects, of pairs
+MOST = 256  # features, as long as one of each parameter fits
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The map φ. Each feature is a product of two waves or columns; the empty one is 1.
+
+    wave (W,) is a coordinate for each, order (W,) its k, or 0 for a choice's column; W is
+    the number of waves and columns, and number W is the empty one. first, second (M,) are the two
+    factors of each feature, variance (M,) what is expected of it.
+    """
+
+    wave: NDArray[np.int64]
+    order: NDArray[np.int64]
+    choices: NDArray[np.int64]  # (W,) K, of a column
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    variance: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        """M, the number of features."""
+        return len(self.variance)
+
+    def __call__(self, x: Array) -> Array:
+        """φ(x): (..., D) -> (..., M)."""
+        factor, _ = self._factors(x, slopes=False)
+        first, second, root = self._on(x)
+        xp = array_namespace(x)
+        return xp.take(factor, first, axis=-1) * xp.take(factor, second, axis=-1) * root
+
+    def pull(self, x: Array, weights: Array) -> Array:
+        """The gradient of φ(x)ᵀw in x: (..., D) and w (..., M) -> (..., D).
+
+        In the numbers alone: a choice is not moved by gradients.
+        """
+        xp = array_namespace(x)
+        factor, slope = self._factors(x, slopes=True)
+        first, second, root = self._on(x)
+        weighed = weights * root
+        of_first = weighed * xp.take(factor, second, axis=-1)
+        of_second = weighed * xp.take(factor, first, axis=-1)
+        there = xp.asarray(self._owners, dtype=x.dtype, device=device(x))
+        by_factor = xp.matmul(of_first, there[0]) + xp.matmul(of_second, there[1])
+        coordinate = xp.asarray(self._coordinates(x.shape[-1]), dtype=x.dtype, device=device(x))
+        return xp.matmul(by_factor * slope, coordinate)
+
+    def _factors(self, x: Array, slopes: bool) -> tuple[Array, Array | None]:
+        """Each wave and column, and the empty one, at x: (..., W + 1), and its slope."""
+        xp = array_namespace(x)
+        at = xp.take(x, xp.asarray(self.wave, device=device(x)), axis=-1)
+        order = xp.asarray(self.order, dtype=x.dtype, device=device(x))
+        choices = xp.asarray(self.choices, dtype=x.dtype, device=device(x))
+        angle = math.pi * order * at
+        column = (choices * at - 1.0) / xp.sqrt(xp.maximum(choices - 1.0, xp.ones_like(choices)))
+        values = xp.where(order > 0, math.sqrt(2.0) * xp.cos(angle), column)
+        one = xp.ones_like(x[..., :1])
+        if not slopes:
+            return xp.concat([values, one], axis=-1), None
+        slope = -math.sqrt(2.0) * math.pi * order * xp.sin(angle)
+        return xp.concat([values, one], axis=-1), xp.concat([slope, 0.0 * one], axis=-1)
+
+    def _on(self, x: Array) -> tuple[Array, Array, Array]:
+        xp = array_namespace(x)
+        indices = (xp.asarray(each, device=device(x)) for each in (self.first, self.second))
+        first, second = indices
+        return first, second, xp.asarray(np.sqrt(self.variance), dtype=x.dtype, device=device(x))
+
+    @cached_property
+    def _owners(self) -> NDArray[np.float64]:
+        """Which factor is the first, and the second, of each feature: (2, M, W + 1) of 0 and 1."""
+        every = np.arange(len(self.wave) + 1)
+        return np.stack([(each[:, None] == every) * 1.0 for each in (self.first, self.second)])
+
+    def _coordinates(self, dims: int) -> NDArray[np.float64]:
+        """Which coordinate each factor is of: (W + 1, D) of 0 and 1."""
+        of = np.append(self.wave, -1)
+        return np.asarray((of[:, None] == np.arange(dims)) * 1.0)
+
+
+def effects(coordinates: Coordinates) -> Effects:
+    """As many main effects and pairs of the parameters as there is room for."""
+    widths = [coordinates.owner.count(a) for a in range(coordinates.parameters)]
+    check(len(widths) >= 1, "a basis needs a parameter")
+    for highest, together in _ORDERS:
+        found = _listed(widths, highest, together)
+        if found.count <= MOST:
+            break
+    return found
+
+
+def _listed(widths: list[int], highest: int, together: int) -> Effects:
+    wave: list[tuple[int, int, int]] = []  # coordinate, order, choices
+    size: list[float] = []
+    mine: list[list[int]] = []  # of each parameter, its waves and columns
+    start = 0
+    for width in widths:
+        numbers = range(1, highest + 1) if width == 1 else [0] * width
+        own = [(start + (j if width > 1 else 0), k, width) for j, k in enumerate(numbers)]
+        mine.append(list(range(len(wave), len(wave) + len(own))))
+        wave += own
+        size += [1.0 / k**2 if k else 1.0 / width for _, k, _ in own]
+        start += width
+    none = len(wave)
+    features = [(i, none, size[i]) for own in mine for i in own]
+    low = [[i for i in own if wave[i][1] <= together] for own in mine]
+    for one, other in combinations(low if together else [], 2):
+        features += [(i, j, _PAIRS * size[i] * size[j]) for i in one for j in other]
+    variance = np.asarray([v for *_, v in features])
+    at, order, choices = (np.asarray(column, dtype=np.int64) for column in zip(*wave, strict=True))
+    first, second = (np.asarray([f[k] for f in features], dtype=np.int64) for k in (0, 1))
+    return Effects(at, order, choices, first, second, variance / variance.sum())
