@@ -47,6 +47,11 @@ def split_of(problem: str) -> Split | None:
     return "design" if kind in (*FUNCTIONS["design"], *LEARNERS["design"]) else None
 
 
+def problems(split: str) -> tuple[str, ...]:
+    """All problems on one side: functions, and learners on data."""
+    return functions(split)
+
+
 def functions(split: str) -> tuple[str, ...]:
     """The functions on one side."""
     known = get_args(Split)
