@@ -25,13 +25,13 @@ from sottovoce.lab.peers.comparison import CHECKPOINTS, filled, mean_ranks, pair
 from sottovoce.lab.peers.searches import known_searches
 from sottovoce.lab.peers.solo import SoloTask, regrets
 from sottovoce.lab.peers.work import do_all
-from sottovoce.lab.problems.suite import check_design, problems
+from sottovoce.lab.problems.suite import check_design, names_in, problems
 
 FIRST = 10  # asks that are not timed: random for most
 
 
 def tasks_of(arguments: argparse.Namespace) -> dict[str, dict[str, list[SoloTask]]]:
-    names = arguments.problems.split(",") if arguments.problems else problems(arguments.split)
+    names = names_in(arguments.problems) if arguments.problems else problems(arguments.split)
     searches = arguments.searches.split(",") if arguments.searches else known_searches()
     if arguments.split == "design":
         for name in names:

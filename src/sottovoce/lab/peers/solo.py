@@ -47,17 +47,20 @@ class SoloResult:
     seconds: list[float]
 
 
-def one_agent(problem: Problem, seed: int, run: int, trials: int) -> OneAgent:
-    """The agent that is searched for in that run."""
+def one_agent(
+    problem: Problem, seed: int, run: int, trials: int, agents: int | None = None, n: int = 0
+) -> OneAgent:
+    """The agent that is searched for in that run: agent n of a federation of so many, if given."""
     draws, known = Draws(seed, run), problem.setting.agents
-    agents, n = (1, 0) if known is None else (known, run % known)
-    objectives = problem.draw(agents, draws.stream("objectives"))
+    if agents is None:
+        agents, n = (1, 0) if known is None else (known, run % known)
+    objectives, everyone = problem.draw(agents, draws.stream("objectives")), agents
 
     def truth(point: NDArray[np.float64]) -> float:
-        everyone = np.broadcast_to(point, (agents, 1, point.size))
-        return float(objectives.values(np.ascontiguousarray(everyone))[n, 0])
+        points = np.broadcast_to(point, (everyone, 1, point.size))
+        return float(objectives.values(np.ascontiguousarray(points))[n, 0])
 
-    noise = objectives.noise * draws.stream("observation").standard_normal(trials)
+    noise = objectives.noise * draws.stream("observation", n).standard_normal(trials)
     return OneAgent(problem.setting.space, float(objectives.optimum[n]), truth, noise)
 
 

@@ -16,6 +16,7 @@ from sottovoce.lab.problems.functions import Ackley, Branin, Hartmann3, Hartmann
 from sottovoce.lab.problems.har import Har
 from sottovoce.lab.problems.heterogeneous import Heterogeneous
 from sottovoce.lab.problems.landmine import Landmine
+from sottovoce.lab.problems.learners import Boosting, ElasticNet, Forest, Mlp, Sgd, Svm
 from sottovoce.lab.problems.mixed import Bowl, Choices, Memory, Pipeline, Switches
 from sottovoce.lab.problems.options import (
     NamedProblem,
@@ -48,6 +49,7 @@ _KINDS: tuple[type[NamedProblem], ...] = (
     *(Levy, Rosenbrock, StyblinskiTang, Camel, Shekel, Michalewicz, Griewank),
     *(Steep, Few, Plateau, Failing, Cliff, Ridge),
     *(Choices, Bowl, Switches, Memory, Pipeline),
+    *(Svm, Boosting, Forest, ElasticNet, Sgd, Mlp),
     Landmine,
     Har,
     Digits,

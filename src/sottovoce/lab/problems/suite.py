@@ -36,6 +36,17 @@ DATA: dict[Split, tuple[str, ...]] = {
     "test": ("cancer", "lines"),
 }
 
+TUNED: dict[Split, tuple[str, ...]] = {  # learners on data, tuned by sites
+    "design": (
+        *("svm", "svm:data=wine", "elasticnet"),
+        *("boosting", "boosting:data=blobs", "forest", "forest:data=blobs"),
+    ),
+    "test": (
+        *("svm:data=cancer", "elasticnet:data=lines", "sgd", "sgd:data=cancer"),
+        *("boosting:data=cancer", "mlp", "mlp:data=cancer"),
+    ),
+}
+
 
 def split_of(problem: str) -> Split | None:
     """On which side a problem is, by its name, with or without options; None: not in the suite."""
@@ -49,7 +60,17 @@ def split_of(problem: str) -> Split | None:
 
 def problems(split: str) -> tuple[str, ...]:
     """All problems on one side: functions, and learners on data."""
-    return functions(split)
+    side = functions(split)
+    return (*side, *TUNED["test" if split == "test" else "design"])
+
+
+def names_in(text: str) -> list[str]:
+    """The problems in "bowl,gp:dims=3,lengthscale=0.4,steep": commas also part options."""
+    names = list[str]()
+    for part in text.split(","):
+        option = "=" in part and ":" not in part and bool(names)
+        names[-1:] = [f"{names[-1]},{part}"] if option else [*names[-1:], part]
+    return names
 
 
 def functions(split: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.problems import PROBLEMS
-from sottovoce.lab.problems.suite import DATA, FUNCTIONS, LEARNERS, check_design, split_of
+from sottovoce.lab.problems.suite import DATA, FUNCTIONS, LEARNERS, check_design, names_in, split_of
 
 
 def test_the_split_is_the_one_that_was_fixed_before_anything_was_measured() -> None:
@@ -51,3 +51,8 @@ def test_a_test_problem_is_refused_where_methods_are_made() -> None:
     check_design("svm:data=wine")
     with pytest.raises(InvalidInput, match="final figures"):
         check_design("elasticnet:data=lines")
+
+
+def test_commas_are_between_problems_and_between_options() -> None:
+    text = "bowl,gp:dims=3,lengthscale=0.4,svm:data=wine,steep"
+    assert names_in(text) == ["bowl", "gp:dims=3,lengthscale=0.4", "svm:data=wine", "steep"]
