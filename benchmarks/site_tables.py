@@ -28,7 +28,7 @@ from scipy.stats import qmc, spearmanr
 
 from sottovoce.lab.problems import problem_named
 from sottovoce.lab.problems.learners import LearnerProblem
-from sottovoce.lab.problems.sites import SEED, SITES, dealt
+from sottovoce.lab.problems.sites import SEED, dealt
 from sottovoce.lab.problems.sitetable import SiteTable, Smooth, folder, load_site_table
 from sottovoce.lab.problems.suite import TUNED
 
@@ -54,7 +54,7 @@ def design(problem: LearnerProblem, count: int) -> tuple[FloatArray, FloatArray]
 def scores(name: str, sites: range, points: FloatArray) -> FloatArray:
     problem = problem_named(name)
     assert isinstance(problem, LearnerProblem)
-    every = dealt(problem.data)
+    every = dealt(problem.data, problem.sites)
     rows = [
         [problem.trained(problem.space.decode(point), every[n]) for point in points] for n in sites
     ]
@@ -90,7 +90,7 @@ def make(name: str, jobs: int, count: int) -> None:
     begun = time.perf_counter()
     known, held = design(problem, count)
     every = np.concatenate([known, held])
-    parts = [range(k, min(k + 5, SITES)) for k in range(0, SITES, 5)]
+    parts = [range(k, k + 5) for k in range(0, problem.sites, 5)]
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         found = pool.map(scores, [name] * len(parts), parts, [every] * len(parts))
         values = np.concatenate(list(found))

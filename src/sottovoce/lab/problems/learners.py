@@ -19,7 +19,7 @@ import numpy as np
 from sottovoce.errors import MissingExtra, check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems.options import NamedProblem
-from sottovoce.lab.problems.sites import CLASSES, SITES, Site
+from sottovoce.lab.problems.sites import CLASSES, Site
 from sottovoce.lab.problems.sitetable import SiteObjectives, load_site_table
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Category, Float, Integer, Space
@@ -31,9 +31,13 @@ _RANDOM = 0  # of every training: a score depends on parameters and data alone
 
 @dataclass(frozen=True, kw_only=True)
 class LearnerProblem(NamedProblem):
-    """A learner's parameters, tuned by 100 sites that each have data of their own."""
+    """A learner's parameters, tuned by sites that each have data of their own.
+
+    Of the class: sites, how many have been trained for its table: fewer where that takes long.
+    """
 
     space: ClassVar[Space]
+    sites: ClassVar[int] = 100
     numbers: ClassVar[bool] = False  # whether it learns numbers, not classes
     either: ClassVar[bool] = False
     data: Data = "digits"
@@ -47,7 +51,7 @@ class LearnerProblem(NamedProblem):
     @property
     def setting(self) -> Setting:
         """Kernels are fitted."""
-        return Setting(self.space, Surrogate(refit=5), SITES)
+        return Setting(self.space, Surrogate(refit=5), self.sites)
 
     @property
     def table(self) -> str:
@@ -56,10 +60,10 @@ class LearnerProblem(NamedProblem):
 
     def draw(self, agents: int, random: np.random.Generator) -> SiteObjectives:
         """Sites at random, in any order."""
-        rule = f"{self.kind}: agents must be from 1 to {SITES}, as many as there are sites"
-        check(1 <= agents <= SITES, rule, agents=agents)
-        table = load_site_table(self.table)
-        return SiteObjectives(table, random.permutation(SITES)[:agents])
+        rule = f"{self.kind}: agents must be from 1 to {self.sites}, as many as there are sites"
+        check(1 <= agents <= self.sites, rule, agents=agents)
+        table = load_site_table(self.table, self.name)
+        return SiteObjectives(table, random.permutation(self.sites)[:agents])
 
     @abstractmethod
     def model(self, params: dict[str, Any], site: Site) -> Any:
@@ -110,6 +114,7 @@ class Boosting(LearnerProblem):
     """Gradient boosting, of classes or numbers."""
 
     kind: ClassVar[str] = "boosting"
+    sites: ClassVar[int] = 40
     either: ClassVar[bool] = True
     data: Data = "diabetes"
     space: ClassVar[Space] = Space(
@@ -134,6 +139,7 @@ class Forest(LearnerProblem):
     """A random forest of ten trees."""
 
     kind: ClassVar[str] = "forest"
+    sites: ClassVar[int] = 40
     space: ClassVar[Space] = Space(
         [
             Integer("max_depth", 1, 12),
@@ -199,6 +205,7 @@ class Mlp(LearnerProblem):
     """A small neural network, by Adam."""
 
     kind: ClassVar[str] = "mlp"
+    sites: ClassVar[int] = 40
     data: Data = "blobs"
     space: ClassVar[Space] = Space(
         [

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput, MissingExtra, suggestion
 
 SEED = 20211206
-SITES = 100
 SMALLEST, LARGEST = 40, 120
 VALIDATION = 150
 CLASSES = {"digits": 10, "wine": 3, "cancer": 2, "blobs": 3, "diabetes": 0, "lines": 0}
@@ -46,7 +45,7 @@ class Site:
 
 
 @lru_cache(maxsize=2)
-def dealt(data: str, sites: int = SITES) -> tuple[Site, ...]:
+def dealt(data: str, sites: int) -> tuple[Site, ...]:
     """The data of the sites; more sites change nothing for the first."""
     x, y = _read(data)
     order = np.random.default_rng(SEED).permutation(len(y))

@@ -143,11 +143,11 @@ def folder() -> Path:
 
 
 @lru_cache(maxsize=8)
-def load_site_table(name: str) -> SiteTable:
-    """The table of that name."""
+def load_site_table(name: str, problem: str = "") -> SiteTable:
+    """The table of that name; problem: whose it is."""
     path = folder() / f"{name}.npz"
     if not path.is_file():
-        raise StorageError(f"there is no table {name!r}; make it: {MAKE} {name}")
+        raise StorageError(f"there is no table {name!r}; make it: {MAKE} {problem or name}")
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as content:
             about = json.loads(content["about"].tobytes())
@@ -165,7 +165,9 @@ def load_site_table(name: str) -> SiteTable:
                 Space.from_dict(about["space"]),
             )
     except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{path} is damaged ({error}); make it again: {MAKE} {name}") from error
+        raise StorageError(
+            f"{path} is damaged ({error}); make it again: {MAKE} {problem or name}"
+        ) from error
 
 
 @dataclass(frozen=True)

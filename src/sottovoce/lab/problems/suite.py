@@ -37,13 +37,10 @@ DATA: dict[Split, tuple[str, ...]] = {
 }
 
 TUNED: dict[Split, tuple[str, ...]] = {  # learners on data, tuned by sites
-    "design": (
-        *("svm", "svm:data=wine", "elasticnet"),
-        *("boosting", "boosting:data=blobs", "forest", "forest:data=blobs"),
-    ),
+    "design": ("svm", "svm:data=wine", "elasticnet", "boosting", "forest"),
     "test": (
         *("svm:data=cancer", "elasticnet:data=lines", "sgd", "sgd:data=cancer"),
-        *("boosting:data=cancer", "mlp", "mlp:data=cancer"),
+        *("boosting:data=cancer", "mlp"),
     ),
 }
 

@@ -6,7 +6,15 @@ import pytest
 
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.problems import PROBLEMS
-from sottovoce.lab.problems.suite import DATA, FUNCTIONS, LEARNERS, check_design, names_in, split_of
+from sottovoce.lab.problems.suite import (
+    DATA,
+    FUNCTIONS,
+    LEARNERS,
+    check_design,
+    names_in,
+    problems,
+    split_of,
+)
 
 
 def test_the_split_is_the_one_that_was_fixed_before_anything_was_measured() -> None:
@@ -16,6 +24,8 @@ def test_the_split_is_the_one_that_was_fixed_before_anything_was_measured() -> N
     )
     assert LEARNERS["test"] == ("sgd", "mlp")
     assert DATA["test"] == ("cancer", "lines")
+    for side in ("design", "test"):
+        assert all(split_of(problem) == side for problem in problems(side))
 
 
 @pytest.mark.parametrize("families", [FUNCTIONS, LEARNERS, DATA])
