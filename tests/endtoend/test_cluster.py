@@ -23,10 +23,12 @@ ENVIRONMENT = {
 FIGURE = """
 title = "Two methods"
 paper = "none"
+runs = 2
+
+[common]
 problem = "branin"
 agents = 4
 rounds = 3
-runs = 2
 
 [[curves]]
 label = "TS"

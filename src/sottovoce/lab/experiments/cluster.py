@@ -11,6 +11,7 @@ own must lie at the same place everywhere.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,7 +73,7 @@ def _connected(address: str) -> Iterator[Any]:
     except ImportError as error:
         raise MissingExtra("a cluster", "rehearsal") from error
     try:
-        ray.init(address=address, log_to_driver=False, include_dashboard=None)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
         rule = "cluster must be the address of a Ray cluster that this machine is part of"
         raise InvalidInput(f"{rule}, as HOST:PORT, got {address!r}: {error}") from error
