@@ -56,7 +56,7 @@ class LearnerProblem(NamedProblem):
     @property
     def table(self) -> str:
         """The name of its table."""
-        return f"site-{self.kind}-{self.data}"
+        return f"{self.kind}-{self.data}"
 
     def draw(self, agents: int, random: np.random.Generator) -> SiteObjectives:
         """Sites at random, in any order."""

@@ -139,7 +139,7 @@ class SiteTable:
 
 def folder() -> Path:
     """Where the tables that come with us are."""
-    return Path(str(files("sottovoce.lab.problems").joinpath("tables")))
+    return Path(str(files("sottovoce.lab.problems").joinpath("sitetables")))
 
 
 @lru_cache(maxsize=8)
