@@ -13,6 +13,8 @@ import pytest
 from sottovoce.lab.contracts import PROBLEM_PROMISES
 from sottovoce.lab.contracts.problems import Examined, Promise
 from sottovoce.lab.problems import PROBLEMS, problem_named
+from sottovoce.lab.problems.learners import LearnerProblem
+from sottovoce.lab.problems.sitetable import folder
 
 OPTIONS = [
     "heterogeneous:alpha=0",
@@ -27,12 +29,20 @@ OPTIONS = [
     "hartmann6:shift=0",
     "ackley:dims=1",
     "ackley:dims=6,shift=0.2",
+    "steep:kinship=opposed",
+    "failing:kinship=strangers",
+    "bowl:kinship=strangers",
+    "choices:kinship=opposed",
 ]
+FAILING = ("failing", "memory")  # problems with places where trials fail
 
 
 @lru_cache(maxsize=64)
 def examined(name: str) -> Examined:
-    return Examined(problem_named(name))
+    problem = problem_named(name)
+    if isinstance(problem, LearnerProblem) and not (folder() / f"{problem.table}.npz").is_file():
+        pytest.skip("its table has not been made")
+    return Examined(problem)
 
 
 @pytest.fixture(params=[*PROBLEMS, *OPTIONS])
@@ -52,17 +62,22 @@ def test_a_problem_is_called_what_it_is_asked_for_by(name: str) -> None:
     assert problem_named(problem.name) == problem
 
 
-def test_trials_of_a_shipped_problem_do_not_fail(seen: Examined) -> None:
-    assert np.all(np.isfinite(seen.objectives.values(seen.points())))
+def test_trials_of_a_shipped_problem_do_not_fail_but_where_that_is_the_point(
+    seen: Examined,
+) -> None:
+    values = seen.objectives.values(seen.points())
+    failing = seen.problem.name.partition(":")[0] in FAILING
+    assert np.all(np.isfinite(values)) != failing
 
 
 def test_objectives_are_not_flat(seen: Examined) -> None:
-    assert np.all(np.ptp(seen.objectives.values(seen.points()), axis=1) > 0)
+    values = seen.objectives.values(seen.points())
+    assert np.all(np.nanmax(values, axis=1) > np.nanmin(values, axis=1))
 
 
 def test_values_and_optima_are_of_the_order_of_one(seen: Examined) -> None:
     values, optimum = seen.objectives.values(seen.points(3, 200)), seen.objectives.optimum
-    assert values.min() > -0.3
+    assert np.nanmin(values) > -0.3
     assert np.all((optimum > 0.5) & (optimum < 1.3))
 
 
@@ -71,4 +86,4 @@ def test_on_a_finite_space_the_optimum_is_exactly_the_largest_value(seen: Examin
         pytest.skip("the space cannot be listed")
     points = seen.space.points()
     every = seen.objectives.values(np.broadcast_to(points, (seen.agents, *points.shape)))
-    assert np.array_equal(every.max(axis=1), seen.objectives.optimum)
+    assert np.array_equal(np.nanmax(every, axis=1), seen.objectives.optimum)

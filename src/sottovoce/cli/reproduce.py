@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import OUT, Json, counting_bar, interruptible, print_json
+from sottovoce.cli.show import CLUSTER, OUT, Json, counting_bar, interruptible, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
+    cluster: Annotated[str | None, typer.Option(help=CLUSTER)] = None,
     out: Annotated[Path, typer.Option(help="Folder for results and figures.")] = Path("results"),
     only_list: Annotated[bool, typer.Option("--list", help="List the figures and stop.")] = False,
     as_json: Json = False,
@@ -63,7 +64,7 @@ def reproduce(
     began = time.perf_counter()
     words = f"interrupted; finished runs are in {out}, the same command resumes"
     with interruptible(words), counting_bar() as bar:
-        results = run_figures(chosen, out, jobs, _advance(bar))
+        results = run_figures(chosen, out, jobs, _advance(bar), cluster)
     for result in results:
         draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began

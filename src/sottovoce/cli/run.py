@@ -11,7 +11,16 @@ from rich.table import Table
 
 from sottovoce.cli.data import have_data
 from sottovoce.cli.settings import takes_settings
-from sottovoce.cli.show import ERR, OUT, Json, guarantee, interruptible, print_json, progress
+from sottovoce.cli.show import (
+    CLUSTER,
+    ERR,
+    OUT,
+    Json,
+    guarantee,
+    interruptible,
+    print_json,
+    progress,
+)
 
 if TYPE_CHECKING:
     from sottovoce.lab.experiments.results import Summary
@@ -38,6 +47,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Seed of the simulation.")] = None,
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    cluster: Annotated[str | None, typer.Option(help=CLUSTER)] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     as_json: Json = False,
     **changes: Any,
@@ -56,7 +66,7 @@ def run(
     words = f"interrupted; finished runs are in {folder}, the same command resumes"
     with interruptible(words), progress(chosen.runs * chosen.study().rounds) as advance:
         callback = advance(chosen.method, chosen.resolved_delta())
-        summary = run_and_save(chosen, folder, callback, jobs)
+        summary = run_and_save(chosen, folder, callback, jobs, cluster)
     if as_json:
         print_json(summary.to_dict())
         return

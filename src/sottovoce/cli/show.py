@@ -21,6 +21,7 @@ OUT = Console(highlight=False)
 ERR = Console(stderr=True, highlight=False)
 
 Found = Mapping[str, float | None]  # ε by accountant; None is infinite
+CLUSTER = "A Ray cluster to run on, by its address."
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 

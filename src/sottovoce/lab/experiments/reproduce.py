@@ -55,13 +55,17 @@ def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
 
 
 def reproduce(
-    figures: list[Figure], out: Path, jobs: int = 1, advance: Advance | None = None
+    figures: list[Figure],
+    out: Path,
+    jobs: int = 1,
+    advance: Advance | None = None,
+    cluster: str | None = None,
 ) -> list[FigureResult]:
     """Run what is missing, judge the claims, and write OUT/figures/NAME.json for each figure."""
     _check_folder(out)
     tasks = missing_tasks(figures, out)
     _mark_folder(out)
-    run_tasks(tasks, jobs, advance)
+    run_tasks(tasks, jobs, advance, cluster)
     summaries: _Summaries = {}
     found = []
     for figure in figures:

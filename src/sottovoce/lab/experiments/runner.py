@@ -40,16 +40,17 @@ def run_all(
     folder: Path | None = None,
     callback: RunCallback | None = None,
     jobs: int = 1,
+    cluster: str | None = None,
 ) -> list[RunResult]:
     """All runs of a config; with a folder, those it already holds are read from it.
 
-    Several jobs need the folder, where their processes leave the results.
+    Several jobs, or a cluster, need the folder, where the results are left.
     """
     if folder is None:
         return [run_one(config, run, callback) for run in range(config.runs)]
     store = Store(folder, config.study(), config.problem, config.seed, config.device)
     missing = store.missing(config.runs)
-    if jobs == 1:
+    if jobs == 1 and cluster is None:
         for run in missing:
             store.write(run, run_one(config, run, callback))
     else:
@@ -60,7 +61,7 @@ def run_all(
                 for t in range(1, store.study.rounds + 1):
                     callback(done - 1, t, events)
 
-        run_tasks([Task(store, problem, run) for run in missing], jobs, advance)
+        run_tasks([Task(store, problem, run) for run in missing], jobs, advance, cluster)
     return [store.read(run) for run in range(config.runs)]
 
 
@@ -99,10 +100,14 @@ def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
 
 
 def run_and_save(
-    config: RunConfig, folder: Path, callback: RunCallback | None = None, jobs: int = 1
+    config: RunConfig,
+    folder: Path,
+    callback: RunCallback | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
 ) -> Summary:
     """Run, save, and return the summary, which also goes to `summary.json`."""
-    summary = summarise(config, run_all(config, folder, callback, jobs))
+    summary = summarise(config, run_all(config, folder, callback, jobs, cluster))
     text = json.dumps(summary.to_dict(), indent=2, allow_nan=False)
     write_text(folder / "summary.json", text)
     return summary

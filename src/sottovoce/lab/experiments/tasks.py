@@ -18,6 +18,7 @@ import numpy as np
 from sottovoce import plugins
 from sottovoce.errors import TrialError, check
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.lab.experiments.cluster import THREADS, on_cluster
 from sottovoce.lab.experiments.store import RunResult, Store
 from sottovoce.lab.problems import Problem
 from sottovoce.privacy.events import Event
@@ -25,7 +26,6 @@ from sottovoce.simulation import Draws, Outcome, simulate
 
 RunCallback = Callable[[int, int, list[Event]], None]  # run, round, what the run has released
 Advance = Callable[[int, int, str], None]  # runs done, runs to do, what was just done
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def run_study(
@@ -67,18 +67,29 @@ class Task:
 
     def __call__(self) -> str:
         """Run it and keep the result."""
-        study = self.store.study
+        return self.kept(self.compute())
+
+    def compute(self) -> RunResult:
+        """Run it."""
         seed, device = self.store.seed, self.store.device
-        result = run_study(study, self.problem, seed, self.run, device=device)
+        return run_study(self.store.study, self.problem, seed, self.run, device=device)
+
+    def kept(self, result: RunResult) -> str:
+        """Keep the result, and say whose it is."""
         self.store.write(self.run, result)
-        return f"{study.method.name}, run {self.run + 1}"
+        return f"{self.store.study.method.name}, run {self.run + 1}"
 
 
-def run_tasks(tasks: list[Task], jobs: int, advance: Advance | None = None) -> None:
-    """Run them all, `jobs` at a time."""
+def run_tasks(
+    tasks: list[Task], jobs: int, advance: Advance | None = None, cluster: str | None = None
+) -> None:
+    """Run them all, `jobs` at a time, or on a cluster's machines."""
     check(jobs >= 1, "jobs must be at least 1", jobs=jobs)
-    alone = jobs == 1 or len(tasks) < 2
-    for done, said in enumerate(_one_by_one(tasks) if alone else _pooled(tasks, jobs), 1):
+    if cluster is not None and tasks:
+        each = on_cluster(tasks, cluster)
+    else:
+        each = _one_by_one(tasks) if jobs == 1 or len(tasks) < 2 else _pooled(tasks, jobs)
+    for done, said in enumerate(each, 1):
         if advance is not None:
             advance(done, len(tasks), said)
 
@@ -123,8 +134,8 @@ def _end_with_parent() -> None:
 @contextmanager
 def _single_threaded() -> Iterator[None]:
     """Processes started meanwhile compute on one thread each, or they would crowd each other."""
-    before = {name: os.environ.get(name) for name in _THREADS}
-    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
         yield
     finally:

@@ -16,13 +16,25 @@ from sottovoce.lab.problems.functions import Ackley, Branin, Hartmann3, Hartmann
 from sottovoce.lab.problems.har import Har
 from sottovoce.lab.problems.heterogeneous import Heterogeneous
 from sottovoce.lab.problems.landmine import Landmine
+from sottovoce.lab.problems.learners import Boosting, ElasticNet, Forest, Mlp, Sgd, Svm
+from sottovoce.lab.problems.mixed import Bowl, Choices, Memory, Pipeline, Switches
 from sottovoce.lab.problems.options import (
     NamedProblem,
     problem_from,
     problem_of,
     written_options,
 )
+from sottovoce.lab.problems.standard import (
+    Camel,
+    Griewank,
+    Levy,
+    Michalewicz,
+    Rosenbrock,
+    Shekel,
+    StyblinskiTang,
+)
 from sottovoce.lab.problems.synthetic import Synthetic
+from sottovoce.lab.problems.tuning import Cliff, Failing, Few, Plateau, Ridge, Steep
 from sottovoce.plugins import from_package, installed, loaded, reference_in, told
 from sottovoce.simulation.problem import FunctionObjectives, Objectives, Problem, Setting
 
@@ -34,6 +46,10 @@ _KINDS: tuple[type[NamedProblem], ...] = (
     Hartmann3,
     Hartmann6,
     Ackley,
+    *(Levy, Rosenbrock, StyblinskiTang, Camel, Shekel, Michalewicz, Griewank),
+    *(Steep, Few, Plateau, Failing, Cliff, Ridge),
+    *(Choices, Bowl, Switches, Memory, Pipeline),
+    *(Svm, Boosting, Forest, ElasticNet, Sgd, Mlp),
     Landmine,
     Har,
     Digits,
