@@ -50,7 +50,7 @@ def test_unknown_data_are_answered_with_those_there_are() -> None:
         dealt("wines", 3)
 
 
-@pytest.mark.parametrize("name", [*TUNED["design"], "sgd", "mlp"])
+@pytest.mark.parametrize("name", [*TUNED["design"], "forest", "sgd", "mlp"])
 def test_a_learner_is_trained_to_a_score_that_its_parameters_decide(name: str) -> None:
     problem = learner(name)
     site = dealt(problem.data, 3)[1]
