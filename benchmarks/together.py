@@ -3,7 +3,7 @@
 Usage: python benchmarks/together.py [--split design] [--problems bowl,steep] [--agents 100]
        [--epsilon 1] [--delta 1e-5] [--trials 50] [--runs 20] [--jobs 2] [--out results/together]
        [--entries sottovoce,sottovoce/control,solo/gpsampler] [--solo gp,solo/gpsampler]
-       [--again sottovoce]
+       [--again sottovoce] [--device cuda]
 
 What an entry may be says `sottovoce.lab.peers.together`. Regret is that of the best true value
 tried so far, by trials in all, the initial ones included. "Best solo" is, for each problem, that
@@ -58,7 +58,10 @@ def tasks_of(arguments: argparse.Namespace) -> dict[str, dict[str, list[Together
             continue
         tasks[problem] = {
             entry: [
-                TogetherTask(arguments.out, problem, entry, size, run, arguments.alone)
+                TogetherTask(
+                    *(arguments.out, problem, entry, size, run, arguments.alone),
+                    device=arguments.device,
+                )
                 for run in range(arguments.runs)
             ]
             for entry in arguments.entries.split(",")
@@ -129,6 +132,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--device", help="a device of PyTorch's, in place of NumPy")
     parser.add_argument("--out", type=Path, default=Path("results/together"))
     parser.add_argument("--again", help="forget the kept runs of this entry")
     arguments = parser.parse_args()

@@ -122,6 +122,7 @@ class TogetherTask:
     run: int
     alone: int = 4  # agents of a solo search
     seed: int = 0
+    device: str | None = None  # of PyTorch's, in place of NumPy
 
     @property
     def path(self) -> Path:
@@ -158,7 +159,8 @@ class TogetherTask:
         if self.entry == HYPE:
             return self._voted()
         study, spent = study_of(self.problem, self.entry, self.size)
-        outcome = simulate(study, problem_named(self.problem), Draws(self.seed, self.run))
+        draws = Draws(self.seed, self.run)
+        outcome = simulate(study, problem_named(self.problem), draws, device=self.device)
         curve = mean_regret(outcome.truth, outcome.optimum)
         return Curve([_known(value) for value in curve], spent)
 
