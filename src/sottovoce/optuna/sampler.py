@@ -18,7 +18,6 @@ from optuna.trial import FrozenTrial, TrialState
 
 from sottovoce.errors import SpaceError, check
 from sottovoce.federation.methods import GP, TS, Repeats
-from sottovoce.federation.planning import few_trials
 from sottovoce.federation.searcher import LARGEST, Direction, Searcher
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
@@ -37,7 +36,7 @@ class Sampler(BaseSampler):
 
     method: "gp", or "ts", Thompson sampling: where a draw of a simpler process is largest.
     initial: how many values it sees before it models them, trials being uniform until then; None:
-    as many as suit the method, 4 to 8 of "gp", 10 of "ts".
+    as many as suit the method, 5 to 10 of "gp", 10 of "ts".
     surrogate, repeats: of "ts" alone: how its process is fitted or fixed; "replace": a point tried
     before gives way to a random one, for objectives without noise.
     A seed makes a study repeatable, if its trials run one after the other.
@@ -114,7 +113,7 @@ class Sampler(BaseSampler):
         """How many values are seen before they are modelled."""
         if self._initial is not None:
             return self._initial
-        return few_trials(parameters) if self._method.acquisition == "log-ei" else TS.initial
+        return min(5 + parameters // 2, 10) if self._method.acquisition == "log-ei" else TS.initial
 
     def _begun(
         self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
