@@ -44,7 +44,7 @@ def reproduce(
     """Run the paper's figures again and judge its claims; run again to resume."""
     from sottovoce.lab.experiments.figure import chosen_figures, known_figures
     from sottovoce.lab.experiments.reproduce import reproduce as run_figures
-    from sottovoce.lab.report import check_figure, draw_figure
+    from sottovoce.lab.report.figures import check_figure, draw_figure
 
     if only_list:
         _list(list(known_figures().values()), as_json)
@@ -91,7 +91,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make one self-contained HTML page of all figures in a folder."""
-    from sottovoce.lab.report import update_markdown, write_report
+    from sottovoce.lab.report.markdown import update_markdown
+    from sottovoce.lab.report.page import write_report
 
     path = write_report(folder)
     if markdown is not None:
