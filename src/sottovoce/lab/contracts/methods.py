@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import Floats
 from sottovoce.errors import check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.server import planned_event
@@ -25,8 +25,6 @@ from sottovoce.lab.contracts.promises import kept, sent
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.simulation.problem import FunctionObjectives, Setting
 from sottovoce.space import Category, Float, Integer, Space
-
-Floats = NDArray[np.float64]
 
 AGENTS, ROUNDS = 4, 4
 DRAWS = Draws(seed=3, run=1)

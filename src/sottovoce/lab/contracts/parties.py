@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import Floats
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.server import Server
@@ -18,8 +18,6 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.events import Event
 from sottovoce.simulation import Draws, draws_of_agent
 from sottovoce.simulation.problem import Objectives, Problem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass

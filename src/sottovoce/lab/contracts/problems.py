@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import Floats
 from sottovoce.errors import check
 from sottovoce.federation.methods import METHODS, Method
 from sottovoce.federation.study import FederatedStudy
@@ -21,8 +21,6 @@ from sottovoce.lab.problems import Objectives, Problem, Setting
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Listing
 from sottovoce.space import Space
-
-Floats = NDArray[np.float64]
 
 AGENTS, POINTS = 4, 25
 MANY, NEAR = 4000, 500  # points at which an optimum is doubted: anywhere, and near the best

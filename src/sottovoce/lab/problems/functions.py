@@ -22,32 +22,30 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import Floats
 from sottovoce.errors import check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems.options import NamedProblem
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
-FloatArray = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class MovedFunction:
     """Objectives that are one function of the cube, moved by shifts (N, D)."""
 
-    function: Callable[[FloatArray], FloatArray]  # (..., D) -> (...)
-    shifts: FloatArray
-    maximiser: FloatArray  # of the function, (D,)
+    function: Callable[[Floats], Floats]  # (..., D) -> (...)
+    shifts: Floats
+    maximiser: Floats  # of the function, (D,)
     noise: float
 
     @property
-    def optimum(self) -> FloatArray:
+    def optimum(self) -> Floats:
         """The value at each agent's own maximiser, (N,)."""
         return self.values((self.maximiser + self.shifts)[:, None, :])[:, 0]
 
-    def values(self, points: FloatArray) -> FloatArray:
+    def values(self, points: Floats) -> Floats:
         """The function at the points less the shifts: (N, s, D) -> (N, s)."""
         return self.function(np.clip(points - self.shifts[:, None, :], 0.0, 1.0))
 
@@ -73,11 +71,11 @@ class StandardFunction(NamedProblem):
 
     @property
     @abstractmethod
-    def maximiser(self) -> FloatArray:
+    def maximiser(self) -> Floats:
         """A point of the cube where the function is largest, (D,); the innermost if several."""
 
     @abstractmethod
-    def scaled(self, u: FloatArray) -> FloatArray:
+    def scaled(self, u: Floats) -> Floats:
         """The function, negated and scaled: (..., D) in the cube -> (...)."""
 
     @property
@@ -112,11 +110,11 @@ class Branin(StandardFunction):
         return (-5.0, 10.0), (0.0, 15.0)
 
     @property
-    def maximiser(self) -> FloatArray:
+    def maximiser(self) -> Floats:
         """(π, 2.275), of the three the one farthest from the sides."""
         return np.asarray([(math.pi + 5) / 15, 2.275 / 15])
 
-    def scaled(self, u: FloatArray) -> FloatArray:
+    def scaled(self, u: Floats) -> Floats:
         """From the least and the greatest value on the domain to 1 and 0."""
         x, y = 15 * u[..., 0] - 5, 15 * u[..., 1]
         f = (y - _B * x**2 + _C * x - 6) ** 2 + 10 * (1 - _T) * np.cos(x) + 10
@@ -126,7 +124,7 @@ class Branin(StandardFunction):
 _HEIGHTS = np.asarray([1.0, 1.2, 3.0, 3.2])
 
 
-def _hartmann(u: FloatArray, steepness: FloatArray, centres: FloatArray) -> FloatArray:
+def _hartmann(u: Floats, steepness: Floats, centres: Floats) -> Floats:
     """Σ_i α_i exp(−Σ_d A_id (u_d − P_id)²), from steepness A and centres P, (4, D)."""
     exponent = np.sum(steepness * (u[..., None, :] - centres) ** 2, axis=-1)
     return np.asarray(np.sum(_HEIGHTS * np.exp(-exponent), axis=-1))
@@ -181,11 +179,11 @@ class Hartmann3(StandardFunction):
         return ((0.0, 1.0),) * 3
 
     @property
-    def maximiser(self) -> FloatArray:
+    def maximiser(self) -> Floats:
         """The top of the highest hill."""
         return _BEST_3
 
-    def scaled(self, u: FloatArray) -> FloatArray:
+    def scaled(self, u: Floats) -> Floats:
         """Divided by its maximum."""
         return _hartmann(u, _A3, _P3) / HARTMANN3_GREATEST
 
@@ -202,11 +200,11 @@ class Hartmann6(StandardFunction):
         return ((0.0, 1.0),) * 6
 
     @property
-    def maximiser(self) -> FloatArray:
+    def maximiser(self) -> Floats:
         """The top of the highest hill."""
         return _BEST_6
 
-    def scaled(self, u: FloatArray) -> FloatArray:
+    def scaled(self, u: Floats) -> Floats:
         """Divided by its maximum."""
         return _hartmann(u, _A6, _P6) / HARTMANN6_GREATEST
 
@@ -234,11 +232,11 @@ class Ackley(StandardFunction):
         return ((-_REACH, _REACH),) * self.dims
 
     @property
-    def maximiser(self) -> FloatArray:
+    def maximiser(self) -> Floats:
         """The origin, the middle of the cube."""
         return np.full(self.dims, 0.5)
 
-    def scaled(self, u: FloatArray) -> FloatArray:
+    def scaled(self, u: Floats) -> Floats:
         """From 0 and the bound to 1 and 0."""
         x = _REACH * (2 * u - 1)
         distance = np.sqrt(np.mean(x**2, axis=-1))

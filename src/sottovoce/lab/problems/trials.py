@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sottovoce.arrays import Floats, Ints
 from sottovoce.device import device_named
 from sottovoce.errors import check
 from sottovoce.lab.problems.trialcache import Key, TrialCache, trial_key
-from sottovoce.lab.problems.workers import Bench, FloatArray, IntArray, Workers
+from sottovoce.lab.problems.workers import Bench, Workers
 from sottovoce.space import Space
 
 if TYPE_CHECKING:  # it is made of what is here
@@ -47,9 +48,7 @@ class Trials:
         self._space, self._cache, self._bench = space, cache, bench
         self.trained, self.failures = 0, list[Failure]()
 
-    def scores(
-        self, agents: IntArray, points: FloatArray, advance: Advance | None = None
-    ) -> FloatArray:
+    def scores(self, agents: Ints, points: Floats, advance: Advance | None = None) -> Floats:
         """What is to be maximised, NaN where a trial failed: (s,) and (s, D) -> (s,)."""
         points = np.asarray(self._space.snap(points))
         settings = [self._space.decode(point) for point in points]
@@ -108,7 +107,7 @@ class LiveObjectives:
         )
 
     @property
-    def optimum(self) -> FloatArray:
+    def optimum(self) -> Floats:
         """No score is above 1."""
         return np.ones(self._agents)
 
@@ -117,7 +116,7 @@ class LiveObjectives:
         """The trials that have failed so far."""
         return self.trials.failures
 
-    def values(self, points: FloatArray) -> FloatArray:
+    def values(self, points: Floats) -> Floats:
         """The scores at the points, NaN where a trial failed: (N, s, D) -> (N, s)."""
         count, each = points.shape[:2]
         check(count == self._agents, f"points must be for {self._agents} agents", agents=count)
