@@ -16,12 +16,7 @@ from sottovoce.lab.problems.functions import Ackley, Branin, Hartmann3, Hartmann
 from sottovoce.lab.problems.har import Har
 from sottovoce.lab.problems.heterogeneous import Heterogeneous
 from sottovoce.lab.problems.landmine import Landmine
-from sottovoce.lab.problems.options import (
-    NamedProblem,
-    problem_from,
-    problem_of,
-    written_options,
-)
+from sottovoce.lab.problems.options import NamedProblem, problem_of, written_options
 from sottovoce.lab.problems.synthetic import Synthetic
 from sottovoce.plugins import from_package, installed, loaded, reference_in, told
 from sottovoce.simulation.problem import FunctionObjectives, Objectives, Problem, Setting
@@ -68,13 +63,13 @@ def _found(name: str) -> tuple[str, Problem]:
     if reference is not None:
         file, own, options = reference
         return f"{file}:{own}", _own(name, loaded(reference), options)
-    kind, _, options = (part.strip() for part in name.partition(":"))
+    kind, colon, options = (part.strip() for part in name.partition(":"))
     if kind not in PROBLEMS and kind in installed(PLUGINS):
         return kind, _own(name, from_package(PLUGINS, kind), options)
     if kind not in PROBLEMS:
         known = suggestion(kind, [*PROBLEMS, *installed(PLUGINS)])
         raise InvalidInput(f"unknown problem {kind!r}; {known}")
-    return kind, problem_from(name, PROBLEMS)
+    return kind, problem_of(PROBLEMS[kind], options if colon else None)
 
 
 def _own(name: str, found: object, options: str) -> Problem:
