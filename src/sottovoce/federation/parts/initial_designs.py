@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import Floats, Ints
 from sottovoce.errors import check
 from sottovoce.federation import draws
 from sottovoce.federation.parts.registry import Registry
@@ -22,12 +22,12 @@ from sottovoce.space import Regions, Space
 if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
 
-InitialDesign = Callable[["Batch"], NDArray[np.float64]]
+InitialDesign = Callable[["Batch"], Floats]
 INITIAL_DESIGNS = Registry[InitialDesign]("initial_design")
 
 
 @INITIAL_DESIGNS.register("uniform")
-def uniform(batch: Batch) -> NDArray[np.float64]:
+def uniform(batch: Batch) -> Floats:
     """Uniform points of the whole space."""
     space = batch.study.space
     nowhere_else = np.zeros(batch.size, dtype=np.int64)
@@ -35,18 +35,18 @@ def uniform(batch: Batch) -> NDArray[np.float64]:
 
 
 @INITIAL_DESIGNS.register("region")
-def region(batch: Batch) -> NDArray[np.float64]:
+def region(batch: Batch) -> Floats:
     """Uniform points of the region that each agent explores at first (distributed exploration)."""
     return _drawn(batch, batch.study.regions, batch.study.assignment[batch.agents])
 
 
 @INITIAL_DESIGNS.register("public")
-def public(batch: Batch) -> NDArray[np.float64]:
+def public(batch: Batch) -> Floats:
     """The points of a public quasi-random design, dealt out among all agents."""
     return np.asarray(batch.study.public_design[batch.agents])
 
 
-def _drawn(batch: Batch, regions: Regions, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _drawn(batch: Batch, regions: Regions, boxes: Ints) -> Floats:
     space, count = batch.study.space, batch.study.method.initial
     shape = (count, _tries(space), space.dims)
     (u,) = batch.draw(draws.START, 0, lambda random, n: (random.random((n, *shape)),))
@@ -62,9 +62,7 @@ def _tries(space: Space) -> int:
     return 1 if space.finite or space.continuous else 64
 
 
-def uniform_points(
-    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def uniform_points(space: Space, regions: Regions, boxes: Ints, u: Floats) -> Floats:
     """Uniform points of the space, (n, s, D), each in the box of its agent.
 
     boxes (n,); u (n, s, tries, D) uniforms in the cube.
@@ -79,9 +77,7 @@ def uniform_points(
     return np.take_along_axis(tried, first, axis=2)[:, :, 0, :]
 
 
-def _uniform_rows(
-    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _uniform_rows(space: Space, regions: Regions, boxes: Ints, u: Floats) -> Ints:
     """The same on a finite space, as rows of its list of points, (n, s)."""
     box_of_point = regions.index(space.points())
     chosen = np.empty(u.shape[:2], dtype=np.int64)
