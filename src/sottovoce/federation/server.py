@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sottovoce.arrays import Array, Floats
+from sottovoce.arrays import Array
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
@@ -112,7 +113,7 @@ class Server:
         self.budget = budget
         self._source = source
         self._ledger = ledger
-        self._inbox: dict[int, Floats] = {}
+        self._inbox: dict[int, NDArray[np.float64]] = {}
         self._open: int | None = None
 
     @property
@@ -212,7 +213,7 @@ def _check_served(study: FederatedStudy) -> None:
         raise InvalidInput(f"method {study.method.name!r} has no server: its agents go alone")
 
 
-def _accepted(vector: object, features: int) -> Floats:
+def _accepted(vector: object, features: int) -> NDArray[np.float64]:
     """The vector as doubles, or RejectedVector saying what must hold."""
     if not isinstance(vector, np.ndarray) or vector.dtype.kind != "f":
         kind = getattr(vector, "dtype", type(vector).__name__)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import InvalidInput, StudyMismatch, UnknownAgent, check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
@@ -84,7 +84,7 @@ class FederatedStudy:
         return equal_boxes(self.method.regions, self.space.dims, self.space.splittable)
 
     @cached_property
-    def assignment(self) -> Ints:
+    def assignment(self) -> IntArray:
         """The region each agent explores at first, (N,)."""
         return assigned(self.agents, self.method.regions)
 
@@ -97,7 +97,7 @@ class FederatedStudy:
         )
 
     @cached_property
-    def public_design(self) -> Floats:
+    def public_design(self) -> FloatArray:
         """The points of the public design, (N, N_init, D): each agent's are a run of it."""
         count = self.agents * self.method.initial
         label = f"{_DESIGN}/{self.feature_seed}/{count}/{self.space.dims}".encode()
@@ -119,7 +119,7 @@ class FederatedStudy:
             return 0.0
         return noise_scale(self.weights(0), self.method.features, mechanism)
 
-    def shared_posterior(self, vectors: Floats) -> SharedPosterior:
+    def shared_posterior(self, vectors: FloatArray) -> SharedPosterior:
         """What the releases so far (k, M) say of the function that all share."""
         return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
@@ -132,7 +132,7 @@ class FederatedStudy:
         """How many releases an agent can have heard that has been told of so many trials."""
         return self.method.releases.count(trials - self.method.initial + 1)
 
-    def weights(self, round_number: int) -> Floats:
+    def weights(self, round_number: int) -> FloatArray:
         """φ_n^(i) of a round, (P, N)."""
         return self.method.weights(round_number, self.assignment, self.method.regions)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from array_api_compat import device
 
-from sottovoce.arrays import Array, Floats, Ints, array_namespace
+from sottovoce.arrays import Array, FloatArray, IntArray, array_namespace
 from sottovoce.errors import check
 
 
@@ -32,17 +32,17 @@ class Regions:
         return math.prod(self.splits)
 
     @property
-    def lower(self) -> Floats:
+    def lower(self) -> FloatArray:
         """Lower corners, (P, D)."""
         return np.asarray(self._corner_index() / np.asarray(self.splits))
 
     @property
-    def upper(self) -> Floats:
+    def upper(self) -> FloatArray:
         """Upper corners, (P, D): the largest float inside, as boxes are half-open below 1."""
         corners = (self._corner_index() + 1) / np.asarray(self.splits)
         return np.where(corners < 1, np.nextafter(corners, 0), 1.0)
 
-    def _corner_index(self) -> Floats:
+    def _corner_index(self) -> FloatArray:
         grid = np.indices(self.splits).reshape(len(self.splits), -1)
         return grid.T.astype(float)
 
@@ -89,7 +89,7 @@ def _prime_factors(n: int) -> list[int]:
     return factors[::-1]
 
 
-def assigned(agents: int, count: int) -> Ints:
+def assigned(agents: int, count: int) -> IntArray:
     """The region each agent explores at first: n mod P, (N,)."""
     check(agents >= count, "regions must not outnumber agents", regions=count, agents=agents)
     return np.arange(agents) % count

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import check
 from sottovoce.federation import draws
 from sottovoce.federation.parts.registry import Registry
@@ -22,12 +22,12 @@ from sottovoce.space import Regions, Space
 if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
 
-InitialDesign = Callable[["Batch"], Floats]
+InitialDesign = Callable[["Batch"], FloatArray]
 INITIAL_DESIGNS = Registry[InitialDesign]("initial_design")
 
 
 @INITIAL_DESIGNS.register("uniform")
-def uniform(batch: Batch) -> Floats:
+def uniform(batch: Batch) -> FloatArray:
     """Uniform points of the whole space."""
     space = batch.study.space
     nowhere_else = np.zeros(batch.size, dtype=np.int64)
@@ -35,18 +35,18 @@ def uniform(batch: Batch) -> Floats:
 
 
 @INITIAL_DESIGNS.register("region")
-def region(batch: Batch) -> Floats:
+def region(batch: Batch) -> FloatArray:
     """Uniform points of the region that each agent explores at first (distributed exploration)."""
     return _drawn(batch, batch.study.regions, batch.study.assignment[batch.agents])
 
 
 @INITIAL_DESIGNS.register("public")
-def public(batch: Batch) -> Floats:
+def public(batch: Batch) -> FloatArray:
     """The points of a public quasi-random design, dealt out among all agents."""
     return np.asarray(batch.study.public_design[batch.agents])
 
 
-def _drawn(batch: Batch, regions: Regions, boxes: Ints) -> Floats:
+def _drawn(batch: Batch, regions: Regions, boxes: IntArray) -> FloatArray:
     space, count = batch.study.space, batch.study.method.initial
     shape = (count, _tries(space), space.dims)
     (u,) = batch.draw(draws.START, 0, lambda random, n: (random.random((n, *shape)),))
@@ -62,7 +62,7 @@ def _tries(space: Space) -> int:
     return 1 if space.finite or space.continuous else 64
 
 
-def uniform_points(space: Space, regions: Regions, boxes: Ints, u: Floats) -> Floats:
+def uniform_points(space: Space, regions: Regions, boxes: IntArray, u: FloatArray) -> FloatArray:
     """Uniform points of the space, (n, s, D), each in the box of its agent.
 
     boxes (n,); u (n, s, tries, D) uniforms in the cube.
@@ -77,7 +77,7 @@ def uniform_points(space: Space, regions: Regions, boxes: Ints, u: Floats) -> Fl
     return np.take_along_axis(tried, first, axis=2)[:, :, 0, :]
 
 
-def _uniform_rows(space: Space, regions: Regions, boxes: Ints, u: Floats) -> Ints:
+def _uniform_rows(space: Space, regions: Regions, boxes: IntArray, u: FloatArray) -> IntArray:
     """The same on a finite space, as rows of its list of points, (n, s)."""
     box_of_point = regions.index(space.points())
     chosen = np.empty(u.shape[:2], dtype=np.int64)

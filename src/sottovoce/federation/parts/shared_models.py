@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from sottovoce.arrays import Array, Floats
+from sottovoce.arrays import Array, FloatArray
 from sottovoce.device import NUMPY, Device
 from sottovoce.errors import InvalidInput
 from sottovoce.federation import draws
@@ -34,7 +34,7 @@ class SharedModel:
 
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         self._study, self._device = study, device
-        self._vectors: Floats | None = None
+        self._vectors: FloatArray | None = None
         self._here: Array = None  # the same, where the batch's arrays live
 
     @classmethod
@@ -42,7 +42,7 @@ class SharedModel:
         """How many vectors the broadcast of a round holds."""
         raise InvalidInput(f"method {study.method.name!r} sends nothing: its agents go alone")
 
-    def hear(self, vectors: Floats) -> None:
+    def hear(self, vectors: FloatArray) -> None:
         """Take the last broadcast."""
         self._vectors, self._here = vectors, self._device.array(vectors)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.server import planned_event
@@ -57,7 +57,7 @@ class Stage:
         """Objectives for that many agents; nothing is random in them."""
         return FunctionObjectives(self._values, np.ones(agents), noise=0.05)
 
-    def _values(self, points: Floats) -> Floats:
+    def _values(self, points: FloatArray) -> FloatArray:
         phase = 0.1 * np.arange(len(points))[:, None]
         waves = np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2
         pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
@@ -140,7 +140,7 @@ def agents_alone_do_what_many_do(tried: Tried) -> None:
         check(parties.events == outcome.events, rule, events=parties.events)
 
 
-def _close(what: str, wanted: Floats, came: Floats, within: float = WITHIN) -> None:
+def _close(what: str, wanted: FloatArray, came: FloatArray, within: float = WITHIN) -> None:
     check(wanted.shape == came.shape, f"{what} must be of shape {wanted.shape}", shape=came.shape)
     apart = float(np.max(np.abs(wanted - came), initial=0.0))
     check(apart <= within, f"{what} must be the same to within {within:g}", apart=apart)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.server import Server
@@ -28,9 +28,9 @@ class Parties:
     draws: Draws
     objectives: Objectives
     agents: list[Agent]
-    points: Floats  # (N, N_init + T, D)
-    vectors: dict[int, Floats] = field(default_factory=dict)  # sent, by round
-    broadcasts: dict[int, Floats] = field(default_factory=dict)
+    points: FloatArray  # (N, N_init + T, D)
+    vectors: dict[int, FloatArray] = field(default_factory=dict)  # sent, by round
+    broadcasts: dict[int, FloatArray] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def try_next(self, count: int) -> None:

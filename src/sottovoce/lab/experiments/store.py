@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from sottovoce import __version__
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.device import device_named
 from sottovoce.errors import StorageError
 from sottovoce.federation.study import FederatedStudy
@@ -27,12 +27,12 @@ from sottovoce.files import write_text, write_whole
 class RunResult:
     """What is kept of one run."""
 
-    regret: Floats  # (N, T + 1), simple regret after 0..T queries
-    points: Floats  # (N, N_init + T, D)
-    observed: Floats  # (N, N_init + T)
-    clipped: Floats  # share of vectors clipped, by release
-    signal_to_noise: Floats  # by release
-    seconds: Floats  # ()
+    regret: FloatArray  # (N, T + 1), simple regret after 0..T queries
+    points: FloatArray  # (N, N_init + T, D)
+    observed: FloatArray  # (N, N_init + T)
+    clipped: FloatArray  # share of vectors clipped, by release
+    signal_to_noise: FloatArray  # by release
+    seconds: FloatArray  # ()
 
 
 @dataclass(frozen=True)

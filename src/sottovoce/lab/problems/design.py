@@ -19,7 +19,7 @@ from itertools import product
 
 import numpy as np
 
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.space import Space
 from sottovoce.space.parameters import Category
@@ -30,7 +30,7 @@ WIDE = 100  # a range whose ends are that many times apart is spread by the powe
 ON_A_SIDE = 4  # of so many held-out points, one lies on a face of the cube
 
 
-def powers_of(space: Space) -> Floats:
+def powers_of(space: Space) -> FloatArray:
     """The power for each coordinate, (D,)."""
     powers = list[float]()
     for p in space.parameters:
@@ -42,11 +42,11 @@ def powers_of(space: Space) -> Floats:
     return np.asarray(powers)
 
 
-def design(space: Space, inside: int) -> Floats:
+def design(space: Space, inside: int) -> FloatArray:
     """Points inside the cube, `inside` of them, and on all its faces, edges and corners, (K, D)."""
     check(inside >= 1, "points must be at least 1", points=inside)
     powers = powers_of(space)
-    random, dims, groups = np.random.default_rng(SEED), space.dims, list[Floats]()
+    random, dims, groups = np.random.default_rng(SEED), space.dims, list[FloatArray]()
     # each coordinate is at its lower end, at its upper end, or free: inside the cube all are
     for ends in sorted(product((0.0, 1.0, np.nan), repeat=dims), key=lambda e: -np.isnan(e).sum()):
         free = np.isnan(ends)
@@ -57,7 +57,7 @@ def design(space: Space, inside: int) -> Floats:
     return _storable(space, np.concatenate(groups) ** powers)
 
 
-def held_out_design(space: Space, count: int) -> Floats:
+def held_out_design(space: Space, count: int) -> FloatArray:
     """Other points, at random, to test with, some on the faces of the cube: (H, D).
 
     One half is spread evenly over u, as random queries are, the other over v.
@@ -72,7 +72,7 @@ def held_out_design(space: Space, count: int) -> Floats:
     return _storable(space, points)
 
 
-def _spread(count: int, dims: int, random: np.random.Generator) -> Floats:
+def _spread(count: int, dims: int, random: np.random.Generator) -> FloatArray:
     """Scrambled Sobol points, (count, dims)."""
     if dims == 0:
         return np.empty((count, 0))
@@ -83,7 +83,7 @@ def _spread(count: int, dims: int, random: np.random.Generator) -> Floats:
     return np.asarray(points[:count], dtype=np.float64)
 
 
-def _storable(space: Space, points: Floats) -> Floats:
+def _storable(space: Space, points: FloatArray) -> FloatArray:
     """Points of the space, each once, that a small file keeps exactly.
 
     It keeps them in single precision, which is far finer than the design.

@@ -23,7 +23,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems.options import NamedProblem
@@ -35,17 +35,17 @@ from sottovoce.space import Float, Space
 class MovedFunction:
     """Objectives that are one function of the cube, moved by shifts (N, D)."""
 
-    function: Callable[[Floats], Floats]  # (..., D) -> (...)
-    shifts: Floats
-    maximiser: Floats  # of the function, (D,)
+    function: Callable[[FloatArray], FloatArray]  # (..., D) -> (...)
+    shifts: FloatArray
+    maximiser: FloatArray  # of the function, (D,)
     noise: float
 
     @property
-    def optimum(self) -> Floats:
+    def optimum(self) -> FloatArray:
         """The value at each agent's own maximiser, (N,)."""
         return self.values((self.maximiser + self.shifts)[:, None, :])[:, 0]
 
-    def values(self, points: Floats) -> Floats:
+    def values(self, points: FloatArray) -> FloatArray:
         """The function at the points less the shifts: (N, s, D) -> (N, s)."""
         return self.function(np.clip(points - self.shifts[:, None, :], 0.0, 1.0))
 
@@ -71,11 +71,11 @@ class StandardFunction(NamedProblem):
 
     @property
     @abstractmethod
-    def maximiser(self) -> Floats:
+    def maximiser(self) -> FloatArray:
         """A point of the cube where the function is largest, (D,); the innermost if several."""
 
     @abstractmethod
-    def scaled(self, u: Floats) -> Floats:
+    def scaled(self, u: FloatArray) -> FloatArray:
         """The function, negated and scaled: (..., D) in the cube -> (...)."""
 
     @property
@@ -106,7 +106,7 @@ class Branin(StandardFunction):
     domain = ((-5.0, 10.0), (0.0, 15.0))
     maximiser = np.asarray([(math.pi + 5) / 15, 2.275 / 15])  # the farthest from the sides
 
-    def scaled(self, u: Floats) -> Floats:
+    def scaled(self, u: FloatArray) -> FloatArray:
         """From the least and the greatest value on the domain to 1 and 0."""
         x, y = 15 * u[..., 0] - 5, 15 * u[..., 1]
         f = (y - _B * x**2 + _C * x - 6) ** 2 + 10 * (1 - _T) * np.cos(x) + 10
@@ -152,9 +152,9 @@ HARTMANN6_GREATEST = 3.322368011415515
 class Hartmann(StandardFunction):
     """Σ_i α_i exp(−Σ_d A_id (u_d − P_id)²), four hills, divided by its maximum."""
 
-    heights: ClassVar[Floats] = np.asarray([1.0, 1.2, 3.0, 3.2])  # α
-    steepness: ClassVar[Floats]  # A, (4, D)
-    centres: ClassVar[Floats]  # P, (4, D)
+    heights: ClassVar[FloatArray] = np.asarray([1.0, 1.2, 3.0, 3.2])  # α
+    steepness: ClassVar[FloatArray]  # A, (4, D)
+    centres: ClassVar[FloatArray]  # P, (4, D)
     greatest: ClassVar[float]
 
     @property
@@ -162,7 +162,7 @@ class Hartmann(StandardFunction):
         """The cube itself."""
         return ((0.0, 1.0),) * self.maximiser.size
 
-    def scaled(self, u: Floats) -> Floats:
+    def scaled(self, u: FloatArray) -> FloatArray:
         """Divided by its maximum."""
         exponent = np.sum(self.steepness * (u[..., None, :] - self.centres) ** 2, axis=-1)
         return np.asarray(np.sum(self.heights * np.exp(-exponent), axis=-1)) / self.greatest
@@ -209,11 +209,11 @@ class Ackley(StandardFunction):
         return ((-_REACH, _REACH),) * self.dims
 
     @property
-    def maximiser(self) -> Floats:
+    def maximiser(self) -> FloatArray:
         """The origin, the middle of the cube."""
         return np.full(self.dims, 0.5)
 
-    def scaled(self, u: Floats) -> Floats:
+    def scaled(self, u: FloatArray) -> FloatArray:
         """From 0 and the bound to 1 and 0."""
         x = _REACH * (2 * u - 1)
         distance = np.sqrt(np.mean(x**2, axis=-1))

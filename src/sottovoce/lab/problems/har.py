@@ -28,7 +28,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from sottovoce.arrays import Array, Floats, Ints
+from sottovoce.arrays import Array, FloatArray, IntArray
 from sottovoce.device import Device
 from sottovoce.lab.problems.datasets import HAR, find
 from sottovoce.lab.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
@@ -58,8 +58,8 @@ class Regressions:
     V: Array
     Y: Array
     rank: Array
-    train_y: Ints
-    valid_y: Ints
+    train_y: IntArray
+    valid_y: IntArray
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class HarTrainer:
         """As many as fit a processor's cache, or keep a device busy."""
         return BATCH if self.device.torch is None else BATCH_ON_DEVICE
 
-    def scores(self, agents: Ints, points: Floats) -> Floats:
+    def scores(self, agents: IntArray, points: FloatArray) -> FloatArray:
         """1 minus the validation error."""
         check_trials(agents, points, self.agents, SPACE.dims)
         settings, scores = settings_at(SPACE, points), np.empty(len(points))
@@ -129,7 +129,7 @@ def prepared(halves: Halves, number: int, device: Device) -> Regressions:
     return Regressions(K, V, Y, rank, halves.train_y, halves.valid_y)
 
 
-def _scores(data: Regressions, settings: Floats, steps: int, device: Device) -> Floats:
+def _scores(data: Regressions, settings: FloatArray, steps: int, device: Device) -> FloatArray:
     """1 minus the validation errors of settings (C, 3) that take that many steps a pass."""
     lanes = -(-len(settings) // LANES) * LANES
     filled = np.zeros((lanes, 3), dtype=np.float32)

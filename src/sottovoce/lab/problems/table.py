@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import StorageError, check
 from sottovoce.files import write_whole
 from sottovoce.lab.problems.datasets import cache_home
@@ -44,11 +44,11 @@ class Table:
     powers: p, as scores are interpolated over v. about: what it was made of, as plain data.
     """
 
-    points: Floats
-    values: Floats
-    held_points: Floats
-    held_values: Floats
-    powers: Floats
+    points: FloatArray
+    values: FloatArray
+    held_points: FloatArray
+    held_values: FloatArray
+    powers: FloatArray
     about: dict[str, Any]
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Table:
 
         return Delaunay(self.points ** (1 / self.powers))
 
-    def neighbours(self, points: Floats) -> tuple[Ints, Floats]:
+    def neighbours(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
         """The corners of the simplex around each point, and their weights: (s, D) -> (s, D + 1)."""
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         v, mesh = np.clip(points, low, high) ** (1 / self.powers), self._mesh
@@ -97,7 +97,7 @@ class Table:
         weights = np.clip(weights, 0.0, 1.0)
         return mesh.simplices[simplex], weights / weights.sum(axis=1, keepdims=True)
 
-    def at(self, points: Floats) -> Floats:
+    def at(self, points: FloatArray) -> FloatArray:
         """Interpolated scores of the first N agents, each at points of its own: (N, s)."""
         count, each, dims = points.shape
         corners, weights = self.neighbours(points.reshape(count * each, dims))
@@ -118,12 +118,12 @@ class Table:
         write_whole(path, lambda part: np.savez_compressed(part, allow_pickle=False, **arrays))
 
 
-def rounded(scores: Floats) -> Floats:
+def rounded(scores: FloatArray) -> FloatArray:
     """Scores as a file keeps them."""
     return np.asarray(_whole(scores) / STEPS)
 
 
-def _whole(scores: Floats) -> NDArray[np.uint16]:
+def _whole(scores: FloatArray) -> NDArray[np.uint16]:
     return np.round(scores * STEPS).astype(np.uint16)
 
 
@@ -199,11 +199,11 @@ class TableObjectives:
         check(1 <= self.agents <= self.table.agents, rule, agents=self.agents)
 
     @property
-    def optimum(self) -> Floats:
+    def optimum(self) -> FloatArray:
         """No score is above 1."""
         return np.ones(self.agents)
 
-    def values(self, points: Floats) -> Floats:
+    def values(self, points: FloatArray) -> FloatArray:
         """Interpolated scores: (N, s, D) -> (N, s)."""
         shape, dims = np.shape(points), self.table.dims
         fits = len(shape) == 3 and (shape[0], shape[2]) == (self.agents, dims)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError, check
 from sottovoce.lab.problems.datasets import Found
 from sottovoce.space import Space
@@ -21,9 +21,9 @@ class Halves:
     """One agent's data: n rows to train on, m to validate on; labels are whole numbers."""
 
     train_x: NDArray[Any]
-    train_y: Ints
+    train_y: IntArray
     valid_x: NDArray[Any]
-    valid_y: Ints
+    valid_y: IntArray
 
 
 class Trainer(Protocol):
@@ -41,11 +41,11 @@ class Trainer(Protocol):
     def batch(self) -> int:
         """How many trials are best trained together."""
 
-    def scores(self, agents: Ints, points: Floats) -> Floats:
+    def scores(self, agents: IntArray, points: FloatArray) -> FloatArray:
         """What is to be maximised, in [0, 1], for s trials: (s,) and (s, D) -> (s,)."""
 
 
-def stratified_halves(x: NDArray[Any], y: Ints) -> Halves:
+def stratified_halves(x: NDArray[Any], y: IntArray) -> Halves:
     """A random half to train on, a half to validate on, each class shared evenly.
 
     The seed is fixed, so the same rows always give the same halves.
@@ -59,13 +59,13 @@ def stratified_halves(x: NDArray[Any], y: Ints) -> Halves:
     return Halves(x[train], y[train], x[valid], y[valid])
 
 
-def settings_at(space: Space, points: Floats) -> Floats:
+def settings_at(space: Space, points: FloatArray) -> FloatArray:
     """The values of the parameters, all numbers, at points of the cube: (s, D) -> (s, D)."""
     decoded = [list(space.decode(point).values()) for point in points]
     return np.asarray(decoded, dtype=np.float64).reshape(len(points), space.dims)
 
 
-def check_trials(agents: Ints, points: Floats, count: int, dims: int) -> None:
+def check_trials(agents: IntArray, points: FloatArray, count: int, dims: int) -> None:
     """Trials must pair agents that there are with points of the cube."""
     shapes = np.shape(agents), np.shape(points)
     rule = f"trials must be agents (s,) and points (s, {dims})"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import device_named
 from sottovoce.errors import check
 from sottovoce.lab.problems.trialcache import Key, TrialCache, trial_key
@@ -48,7 +48,9 @@ class Trials:
         self._space, self._cache, self._bench = space, cache, bench
         self.trained, self.failures = 0, list[Failure]()
 
-    def scores(self, agents: Ints, points: Floats, advance: Advance | None = None) -> Floats:
+    def scores(
+        self, agents: IntArray, points: FloatArray, advance: Advance | None = None
+    ) -> FloatArray:
         """What is to be maximised, NaN where a trial failed: (s,) and (s, D) -> (s,)."""
         points = np.asarray(self._space.snap(points))
         settings = [self._space.decode(point) for point in points]
@@ -107,7 +109,7 @@ class LiveObjectives:
         )
 
     @property
-    def optimum(self) -> Floats:
+    def optimum(self) -> FloatArray:
         """No score is above 1."""
         return np.ones(self._agents)
 
@@ -116,7 +118,7 @@ class LiveObjectives:
         """The trials that have failed so far."""
         return self.trials.failures
 
-    def values(self, points: Floats) -> Floats:
+    def values(self, points: FloatArray) -> FloatArray:
         """The scores at the points, NaN where a trial failed: (N, s, D) -> (N, s)."""
         count, each = points.shape[:2]
         check(count == self._agents, f"points must be for {self._agents} agents", agents=count)

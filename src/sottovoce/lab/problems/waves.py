@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from sottovoce.arrays import Floats
+from sottovoce.arrays import FloatArray
 from sottovoce.gp.features import BLOCK, cosine_and_sine
 from sottovoce.optim.bfgs import ascend
 
@@ -27,12 +27,12 @@ _FUNCTIONS = 64  # functions ranked at a time, likewise
 class Waves:
     """N functions over shared frequencies."""
 
-    frequencies: Floats  # (F, D)
-    cosines: Floats  # (N, F)
-    sines: Floats  # (N, F)
-    offset: Floats  # (N,)
+    frequencies: FloatArray  # (F, D)
+    cosines: FloatArray  # (N, F)
+    sines: FloatArray  # (N, F)
+    offset: FloatArray  # (N,)
 
-    def values(self, x: Floats) -> Floats:
+    def values(self, x: FloatArray) -> FloatArray:
         """Each function at points of its own: (N, s, D) -> (N, s).
 
         Summed for one point of one function at a time, not by a matrix product, whose rounding
@@ -47,7 +47,7 @@ class Waves:
                 out[block] = some._values(x[block])
         return out
 
-    def _values(self, x: Floats) -> Floats:
+    def _values(self, x: FloatArray) -> FloatArray:
         half = 0.5 * self.frequencies.T
         angle = x[..., 0, None] * half[0]
         for d in range(1, len(half)):
@@ -55,17 +55,17 @@ class Waves:
         cos, sin = cosine_and_sine(angle, np)
         return self._summed(cos, sin)
 
-    def _summed(self, cos: Floats, sin: Floats) -> Floats:
+    def _summed(self, cos: FloatArray, sin: FloatArray) -> FloatArray:
         wave = np.vecdot(cos, self.cosines[:, None]) + np.vecdot(sin, self.sines[:, None])
         return np.asarray(wave + self.offset[:, None])
 
-    def values_and_gradients(self, x: Floats) -> tuple[Floats, Floats]:
+    def values_and_gradients(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(N, s, D) -> (N, s) and (N, s, D)."""
         cos, sin = cosine_and_sine(x @ (0.5 * self.frequencies.T), np)
         slope = self.sines[:, None] * cos - self.cosines[:, None] * sin
         return self._summed(cos, sin), slope @ self.frequencies
 
-    def at_all(self, points: Floats) -> Floats:
+    def at_all(self, points: FloatArray) -> FloatArray:
         """Every function at the same points: (K, D) -> (N, K)."""
         out = np.empty((len(self.offset), len(points)))
         for k in range(0, len(points), BLOCK):
@@ -78,7 +78,7 @@ class Waves:
         """Some of the functions."""
         return Waves(self.frequencies, self.cosines[some], self.sines[some], self.offset[some])
 
-    def times(self, factor: float | Floats) -> Waves:
+    def times(self, factor: float | FloatArray) -> Waves:
         """The functions times a number, or each times its own, (N,)."""
         by = np.broadcast_to(factor, self.offset.shape)
         a, b = by[:, None] * self.cosines, by[:, None] * self.sines
@@ -89,12 +89,12 @@ class Waves:
         a, b = self.cosines + other.cosines, self.sines + other.sines
         return Waves(self.frequencies, a, b, self.offset + other.offset)
 
-    def raised(self, by: Floats) -> Waves:
+    def raised(self, by: FloatArray) -> Waves:
         """The functions plus a constant each, (N,)."""
         return Waves(self.frequencies, self.cosines, self.sines, self.offset + by)
 
 
-def drawn_waves(count: int, frequencies: Floats, random: np.random.Generator) -> Waves:
+def drawn_waves(count: int, frequencies: FloatArray, random: np.random.Generator) -> Waves:
     """Independent functions of mean 0 and variance 1 over the frequencies (F, D)."""
     F = len(frequencies)
     a, b = random.standard_normal((2, count, F)) / F**0.5
@@ -109,7 +109,7 @@ def scaled_to_unit(waves: Waves, candidates: int, starts: int) -> Waves:
     return waves.raised(-ends[:, 0]).times(1.0 / (ends[:, 1] - ends[:, 0]))
 
 
-def highest_points(waves: Waves, candidates: int, starts: int) -> Floats:
+def highest_points(waves: Waves, candidates: int, starts: int) -> FloatArray:
     """Where each function is largest, (N, D), by a search.
 
     The best `starts` of K evenly spread `candidates` are climbed from, all the way; the result
@@ -127,7 +127,7 @@ def highest_points(waves: Waves, candidates: int, starts: int) -> Floats:
     return np.concatenate(found)
 
 
-def _climbed(waves: Waves, start: Floats) -> Floats:
+def _climbed(waves: Waves, start: FloatArray) -> FloatArray:
     """The highest point reached from starts (N, S, D), (N, D)."""
     _, _, D = start.shape
     x, value = ascend(waves.values_and_gradients, start, np.zeros(D), np.ones(D), radius=0.03)
@@ -136,7 +136,7 @@ def _climbed(waves: Waves, start: Floats) -> Floats:
 
 
 @lru_cache(maxsize=16)
-def quasirandom_points(count: int, dims: int) -> Floats:
+def quasirandom_points(count: int, dims: int) -> FloatArray:
     """Points evenly spread over the cube, (count, D), always the same.
 
     The additive sequence k·(g^(−1), ..., g^(−D)) mod 1, where g^(D + 1) = g + 1.

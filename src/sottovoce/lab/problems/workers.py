@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from sottovoce import plugins
-from sottovoce.arrays import Floats, Ints
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import device_named
 from sottovoce.errors import MissingExtra, TrialError, check
 from sottovoce.lab.problems.training import Trainer
@@ -33,7 +33,7 @@ from sottovoce.lab.problems.training import Trainer
 if TYPE_CHECKING:  # it is made of what is here
     from sottovoce.lab.problems.real import RealProblem
 
-Trained = tuple[Ints, Floats | str]  # which trials; their scores, or why they have none
+Trained = tuple[IntArray, FloatArray | str]  # which trials; their scores, or why they have none
 
 MOST_BREAKDOWNS = 3  # of the pool, one after the other
 GRACE = 60.0  # seconds for a worker to start and read its data
@@ -43,7 +43,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 class Bench(Protocol):
     """Where trials are trained."""
 
-    def trained(self, agents: Ints, points: Floats) -> Iterator[Trained]:
+    def trained(self, agents: IntArray, points: FloatArray) -> Iterator[Trained]:
         """Every trial once, in any order, as they are finished."""
 
     def close(self) -> None:
@@ -56,7 +56,7 @@ class Here:
     def __init__(self, trainer: Trainer) -> None:
         self._trainer = trainer
 
-    def trained(self, agents: Ints, points: Floats) -> Iterator[Trained]:
+    def trained(self, agents: IntArray, points: FloatArray) -> Iterator[Trained]:
         """Batch by batch."""
         for part in _parts(agents.size, self._trainer.batch):
             yield part, np.asarray(self._trainer.scores(agents[part], points[part]))
@@ -78,10 +78,10 @@ class Workers:
         # before the end of this process waits for theirs, also where it is a worker itself
         multiprocessing.util.Finalize(self, self._pool.stop, exitpriority=10)
 
-    def trained(self, agents: Ints, points: Floats) -> Iterator[Trained]:
+    def trained(self, agents: IntArray, points: FloatArray) -> Iterator[Trained]:
         """In batches, or in smaller ones if that gives every worker something to do."""
         size = max(1, min(self._batch, -(-agents.size // self._count)))
-        doubtful = list[Ints]()
+        doubtful = list[IntArray]()
         try:
             for part, outcome in self._run(agents, points, _parts(agents.size, size)):
                 if isinstance(outcome, str) and part.size > 1:
@@ -97,11 +97,13 @@ class Workers:
         """Stop the processes; they start again if more is asked for."""
         self._pool.stop()
 
-    def _run(self, agents: Ints, points: Floats, parts: list[Ints]) -> Iterator[Trained]:
+    def _run(
+        self, agents: IntArray, points: FloatArray, parts: list[IntArray]
+    ) -> Iterator[Trained]:
         """Each part in a worker, a few ahead of the workers."""
         problem, longest = self._problem, max((part.size for part in parts), default=0)
         patience = GRACE + problem.limit * longest
-        queue, waiting, breakdowns = list(reversed(parts)), dict[Future[Any], Ints](), 0
+        queue, waiting, breakdowns = list(reversed(parts)), dict[Future[Any], IntArray](), 0
         while queue or waiting:
             while queue and len(waiting) < 2 * self._count:
                 part = queue.pop()
@@ -178,7 +180,9 @@ def _prepare(known: list[Path | plugins.Offer], problem: bytes) -> None:
         _trainer(pickle.loads(problem))  # noqa: S301, from the process that started this one
 
 
-def _train(problem: RealProblem, agents: Ints, points: Floats) -> Floats | str | _NoTrainer:
+def _train(
+    problem: RealProblem, agents: IntArray, points: FloatArray
+) -> FloatArray | str | _NoTrainer:
     """In a worker: the scores, or why there are none. Errors go as text, which always can."""
     try:
         trainer = _trainer(problem)
@@ -192,14 +196,14 @@ def _train(problem: RealProblem, agents: Ints, points: Floats) -> Floats | str |
     return scores
 
 
-def _outcome(future: Future[Any], problem: RealProblem) -> Floats | str | None:
+def _outcome(future: Future[Any], problem: RealProblem) -> FloatArray | str | None:
     """The scores, or why there are none; None if the trials never had their chance."""
     from pebble import ProcessExpired
 
     if not future.done():
         return None
     try:
-        outcome: Floats | str | _NoTrainer = future.result()
+        outcome: FloatArray | str | _NoTrainer = future.result()
     except BrokenProcessPool:
         return None
     except TimeoutError:
@@ -217,5 +221,5 @@ def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def _parts(count: int, size: int) -> list[Ints]:
+def _parts(count: int, size: int) -> list[IntArray]:
     return [np.arange(k, min(k + size, count)) for k in range(0, count, size)]
