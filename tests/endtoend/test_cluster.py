@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sottovoce.lab.experiments import RunConfig
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.runner import run_all
 
 # a network, and processes, of their own: Ray listens on all interfaces, and leaves no one behind

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from sottovoce.lab.report import write_report
+from sottovoce.lab.report.page import write_report
 
 MADE_UP = runpy.run_path(str(Path(__file__).parents[1] / "made_up_figures.py"))
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

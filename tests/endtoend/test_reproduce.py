@@ -21,7 +21,8 @@ from sottovoce.lab.experiments.figure import Figure, chosen_figures, figure_from
 from sottovoce.lab.experiments.reproduce import missing_tasks, reproduce
 from sottovoce.lab.experiments.results import FigureResult
 from sottovoce.lab.experiments.tasks import run_tasks
-from sottovoce.lab.report import draw_figure, write_report
+from sottovoce.lab.report.figures import draw_figure
+from sottovoce.lab.report.page import write_report
 
 TINY: dict[str, Any] = {
     "title": "Tiny",

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, TransferSpeedColumn
 
-from sottovoce.cli.show import ERR, OUT, Json, print_json
+from sottovoce.cli.show import ERR, OUT, Json, counting, print_json
 
 if TYPE_CHECKING:
     from sottovoce.lab.problems.datasets import Found, Source
-    from sottovoce.lab.problems.downloads import Watch
 
 
 def data(
@@ -34,10 +25,7 @@ def data(
         _list(as_json)
         return
     source = source_named(name)
-    from sottovoce.lab.problems.downloads import fetch
-
-    with _bar(source.name) as watch:
-        found = fetch(source, watch)
+    found = _fetched(source)
     if as_json:
         print_json(_described(source, found))
         return
@@ -57,14 +45,20 @@ def have_data(names: Iterable[str]) -> None:
     """Before models are trained live: find the data of these problems, or download them."""
     from sottovoce.lab.problems import problem_named
     from sottovoce.lab.problems.datasets import SOURCES
-    from sottovoce.lab.problems.downloads import fetch
     from sottovoce.lab.problems.real import RealProblem
 
     problems = [problem_named(name) for name in names]
     live = [p for p in problems if isinstance(p, RealProblem) and p.objective == "live"]
     for kind in sorted({problem.kind for problem in live} & set(SOURCES)):
-        with _bar(kind) as watch:
-            fetch(SOURCES[kind], watch)
+        _fetched(SOURCES[kind])
+
+
+def _fetched(source: Source) -> Found:
+    """Where it lies; a download shows how much of it has come."""
+    from sottovoce.lab.problems.downloads import fetch
+
+    with counting(source.name, DownloadColumn(), TransferSpeedColumn()) as watch:
+        return fetch(source, watch)
 
 
 def _list(as_json: bool) -> None:
@@ -101,23 +95,3 @@ def _described(source: Source, found: Found | None) -> dict[str, Any]:
         "sha256": found.checksum if found else None,
         "published_checksum": _is_published(found) if found else None,
     }
-
-
-@contextmanager
-def _bar(label: str) -> Iterator[Watch]:
-    """A bar on standard error that shows how much of a download has come."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    quiet = not ERR.is_terminal  # a log needs no bar
-    with Progress(*columns, console=ERR, transient=True, disable=quiet) as progress:
-        task = progress.add_task(label, total=None)
-
-        def watch(done: int, total: int | None) -> None:
-            progress.update(task, completed=done, total=total)
-
-        yield watch

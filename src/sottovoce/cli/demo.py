@@ -20,7 +20,7 @@ def demo(
 ) -> None:
     """200 agents on the paper's synthetic problem: alone, together in private, and a control."""
     from sottovoce.lab.experiments.demo import MILESTONES, demo_curves, run_curve
-    from sottovoce.lab.report import check_figure, draw_convergence
+    from sottovoce.lab.report.figures import check_figure, draw_convergence
 
     check_figure(out)
     began = time.perf_counter()

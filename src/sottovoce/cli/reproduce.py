@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import Progress
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import CLUSTER, OUT, Json, counting_bar, interruptible, print_json
+from sottovoce.cli.show import CLUSTER, OUT, Json, counting, interruptible, print_json
 from sottovoce.errors import InvalidInput
 
 if TYPE_CHECKING:
     from sottovoce.lab.experiments.figure import Figure
     from sottovoce.lab.experiments.results import FigureResult
-    from sottovoce.lab.experiments.tasks import Advance
 
 _STYLES = {"holds": "green", "does not hold": "red", "within noise": "yellow"}
 
@@ -45,7 +43,7 @@ def reproduce(
     """Run the paper's figures again and judge its claims; run again to resume."""
     from sottovoce.lab.experiments.figure import chosen_figures, known_figures
     from sottovoce.lab.experiments.reproduce import reproduce as run_figures
-    from sottovoce.lab.report import check_figure, draw_figure
+    from sottovoce.lab.report.figures import check_figure, draw_figure
 
     if only_list:
         _list(list(known_figures().values()), as_json)
@@ -63,8 +61,8 @@ def reproduce(
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
     began = time.perf_counter()
     words = f"interrupted; finished runs are in {out}, the same command resumes"
-    with interruptible(words), counting_bar() as bar:
-        results = run_figures(chosen, out, jobs, _advance(bar), cluster)
+    with interruptible(words), counting("runs") as advance:
+        results = run_figures(chosen, out, jobs, advance, cluster)
     for result in results:
         draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began
@@ -92,7 +90,8 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Make one self-contained HTML page of all figures in a folder."""
-    from sottovoce.lab.report import update_markdown, write_report
+    from sottovoce.lab.report.markdown import update_markdown
+    from sottovoce.lab.report.page import write_report
 
     path = write_report(folder)
     if markdown is not None:
@@ -108,28 +107,16 @@ def _list(figures: list[Figure], as_json: bool) -> None:
         names = [{"name": f.name, "title": f.title, "paper": f.paper} for f in figures]
         print_json({"figures": names})
         return
-    table = Table()
-    for column in ("name", "group", "paper", "what"):
-        table.add_column(column)
+    table = Table("name", "group", "paper", "what")
     for figure in figures:
         table.add_row(figure.name, figure.group, figure.paper, figure.title)
     OUT.print(table)
 
 
 def _show(result: FigureResult) -> None:
-    table = Table(title=result.heading, title_justify="left")
-    for column in ("claim", "paper", "measured", "verdict"):
-        table.add_column(column)
+    columns = ("claim", "paper", "measured", "verdict")
+    table = Table(*columns, title=result.heading, title_justify="left")
     for claim in result.claims:
         verdict = f"[{_STYLES[claim.verdict]}]{claim.verdict}[/]"
         table.add_row(claim.claim, claim.paper, claim.text, verdict)
     OUT.print(table)
-
-
-def _advance(bar: Progress) -> Advance:
-    task = bar.add_task("runs", total=None)
-
-    def advance(done: int, total: int, said: str) -> None:
-        bar.update(task, completed=done, total=total, description=said)
-
-    return advance

@@ -53,7 +53,8 @@ def run(
     **changes: Any,
 ) -> None:
     """Simulate a method on a problem and save the results; run again to resume."""
-    from sottovoce.lab.experiments import RunConfig, config_from_toml, run_and_save, with_objective
+    from sottovoce.lab.experiments.config import RunConfig, config_from_toml, with_objective
+    from sottovoce.lab.experiments.runner import run_and_save
 
     base = RunConfig() if config is None else config_from_toml(config)
     own = {"problem": problem, "method": method, "settings": settings, "device": device}

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from sottovoce.flower.deploy.processes import INTERRUPTED
 
@@ -88,31 +95,31 @@ def print_json(content: dict[str, Any]) -> None:
     print(json.dumps(content, allow_nan=False))
 
 
-def counting_bar() -> Progress:
-    """A bar on standard error that counts what is done."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
+def _bar(*columns: ProgressColumn) -> Progress:
+    """A bar on standard error; a log needs none."""
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
     return Progress(*columns, console=ERR, transient=True, disable=not ERR.is_terminal)
 
 
 @contextmanager
+def counting(label: str, *columns: ProgressColumn) -> Iterator[Callable[..., None]]:
+    """A bar; yields what is to be told how much is done, of how much, and what it was."""
+    with _bar(*(columns or [MofNCompleteColumn()]), TimeRemainingColumn()) as progress:
+        task = progress.add_task(label, total=None)
+
+        def advance(done: int, total: int | None, said: str = label) -> None:
+            progress.update(task, completed=done, total=total, description=said)
+
+        yield advance
+
+
+@contextmanager
 def progress(total: int) -> Iterator[Any]:
-    """A bar on standard error; yields a maker of watchers that show ε as it is spent."""
+    """A bar; yields a maker of watchers that show ε as it is spent."""
     from sottovoce.privacy.accountant import epsilon
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:3.0f}%"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[spent]}"),
-    )
-    quiet = not ERR.is_terminal  # a log needs no bar
-    with Progress(*columns, console=ERR, transient=True, disable=quiet) as progress:
+    share, spent = TextColumn("{task.percentage:3.0f}%"), TextColumn("{task.fields[spent]}")
+    with _bar(share, TimeRemainingColumn(), spent) as progress:
         task = progress.add_task("", total=total, spent="")
 
         def callback_of(label: str, delta: float) -> Any:

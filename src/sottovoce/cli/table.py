@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from sottovoce.cli.data import have_data
-from sottovoce.cli.show import OUT, Json, counting_bar, interruptible, print_json
+from sottovoce.cli.show import OUT, Json, counting, interruptible, print_json
 from sottovoce.errors import InvalidInput, check
 
 table = typer.Typer(
@@ -78,12 +78,7 @@ def make(
     chosen = device_named(device)
     have_data([replace(problem, objective="live").name])
     words = "interrupted; what was trained is kept, the same command resumes"
-    with interruptible(words), counting_bar() as bar:
-        task = bar.add_task("models", total=None)
-
-        def advance(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
+    with interruptible(words), counting("models") as advance:
         made = make_table(
             problem, chosen, points=points, held_out=held_out, jobs=jobs, advance=advance
         )

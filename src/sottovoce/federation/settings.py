@@ -8,7 +8,7 @@ read them from here: a new field is known everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -36,30 +36,18 @@ class MethodSetting:
     part: str = ""  # the method's field that holds it; empty: the method itself
     field: str = ""
 
-    def check(self, value: object) -> None:
-        """Refuse a value of another type; its bounds are the dataclass's affair."""
-        wanted = (int, float) if self.kind is float else self.kind
-        right = isinstance(value, wanted) and (self.kind is bool or not isinstance(value, bool))
-        check(right, f"{self.name} must be {_WORDS[self.kind]}", **{self.name: value})
 
-
-def _documented(
-    owner: type, part: str = "", only: tuple[str, ...] | None = None
-) -> list[MethodSetting]:
+def _documented(owner: type, part: str = "") -> list[MethodSetting]:
     """The fields of a dataclass that have a doc, as settings of the same name."""
     kinds = get_type_hints(owner)
     return [
-        MethodSetting(f.name, _kind(kinds[f.name]), f.metadata["doc"], part, f.name)
+        MethodSetting(f.name, plain_type(kinds[f.name]), f.metadata["doc"], part, f.name)
         for f in fields(owner)
-        if _is_setting(f) and (only is None or f.name in only)
+        if "doc" in f.metadata
     ]
 
 
-def _is_setting(field: Field[Any]) -> bool:
-    return "doc" in field.metadata
-
-
-def _kind(hint: Any) -> type:
+def plain_type(hint: Any) -> type:
     """The plain type behind an annotation such as `int | None` or a Literal of words."""
     if get_origin(hint) in (Union, UnionType):
         hint = next(each for each in get_args(hint) if each is not type(None))
@@ -85,7 +73,14 @@ def check_settings(changes: Mapping[str, Any]) -> None:
     for name, value in changes.items():
         if name not in SETTINGS:
             raise InvalidInput(f"unknown setting {name!r}; {suggestion(name, SETTINGS)}")
-        SETTINGS[name].check(value)
+        check_type(name, SETTINGS[name].kind, value)
+
+
+def check_type(name: str, kind: type, value: object) -> None:
+    """Refuse a value of another type; its bounds are the dataclass's affair."""
+    wanted = (int, float) if kind is float else kind
+    right = isinstance(value, wanted) and (kind is bool or not isinstance(value, bool))
+    check(right, f"{name} must be {_WORDS[kind]}", **{name: value})
 
 
 def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import InvalidInput, StudyMismatch, UnknownAgent, check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
@@ -101,7 +101,7 @@ class FederatedStudy:
         return equal_boxes(self.method.regions, self.space.dims, self.space.splittable)
 
     @cached_property
-    def assignment(self) -> NDArray[np.int64]:
+    def assignment(self) -> IntArray:
         """The region each agent explores at first, (N,)."""
         return assigned(self.agents, self.method.regions)
 
@@ -126,7 +126,7 @@ class FederatedStudy:
         return effects(self.coordinates)
 
     @cached_property
-    def latin_design(self) -> NDArray[np.float64]:
+    def latin_design(self) -> FloatArray:
         """Each agent's initial points, (N, N_init, D), that lie well by themselves."""
         label = f"{_LATIN}/{self.feature_seed}/{self.agents}/{self.space.dims}".encode()
         points = latin_points(label, self.agents, self.method.initial, self.space.dims)
@@ -149,7 +149,7 @@ class FederatedStudy:
         return Consensus(designs, self.effects, self.agents, *sizes)
 
     @cached_property
-    def public_design(self) -> NDArray[np.float64]:
+    def public_design(self) -> FloatArray:
         """The points of the public design, (N, N_init, D): each agent's are a run of it."""
         count = self.agents * self.method.initial
         label = f"{_DESIGN}/{self.feature_seed}/{count}/{self.space.dims}".encode()
@@ -171,7 +171,7 @@ class FederatedStudy:
             return 0.0
         return noise_scale(self.weights(0), self.method.features, mechanism)
 
-    def shared_posterior(self, vectors: NDArray[np.float64]) -> SharedPosterior:
+    def shared_posterior(self, vectors: FloatArray) -> SharedPosterior:
         """What the releases so far (k, M) say of the function that all share."""
         return self.pooled.posterior(np.asarray(vectors), self.release_noise)
 
@@ -184,7 +184,7 @@ class FederatedStudy:
         """How many releases an agent can have heard that has been told of so many trials."""
         return self.method.releases.count(trials - self.method.initial + 1)
 
-    def weights(self, round_number: int) -> NDArray[np.float64]:
+    def weights(self, round_number: int) -> FloatArray:
         """φ_n^(i) of a round, (P, N)."""
         return self.method.weights(round_number, self.assignment, self.method.regions)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import check
 
 
@@ -58,7 +58,7 @@ class Weights:
         step = t - self.hold - 1 if self.hold else t
         return first + (1.0 - first) * min(step / (self.decay - 1), 1.0)
 
-    def __call__(self, t: int, assignment: NDArray[np.int64], regions: int) -> NDArray[np.float64]:
+    def __call__(self, t: int, assignment: IntArray, regions: int) -> FloatArray:
         """φ of round t, (P, N); each row sums to 1 over all N agents, present or not."""
         own = assignment[None, :] == np.arange(regions)[:, None]
         a_t = self.level(t)

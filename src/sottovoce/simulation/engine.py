@@ -184,19 +184,15 @@ def _observe(run: _Run, chosen: list[Array]) -> None:
 
 def _truth(run: _Run, where: Array) -> Array:
     """The objectives there, (N, s) or (N, s, D) -> (N, s); NaN where a trial failed."""
-    found, xp = _found(run, where), run.device.xp
-    return xp.where(xp.isfinite(found), found, xp.nan)
-
-
-def _found(run: _Run, where: Array) -> Array:
-    """What the objectives say there."""
     objectives, device, space = run.objectives, run.device, run.study.space
     if run.on_device and isinstance(objectives, Listing):
-        return objectives.at(where)
-    here = device.numpy(where)
-    if isinstance(objectives, Listing) and space.finite:
-        return device.array(objectives.at(here))
-    return device.array(objectives.values(space.points()[here] if space.finite else here))
+        found = objectives.at(where)
+    elif isinstance(objectives, Listing) and space.finite:
+        found = device.array(objectives.at(device.numpy(where)))
+    else:
+        here = device.numpy(where)
+        found = device.array(objectives.values(space.points()[here] if space.finite else here))
+    return device.xp.where(device.xp.isfinite(found), found, device.xp.nan)
 
 
 def _release(run: _Run, number: int) -> None:

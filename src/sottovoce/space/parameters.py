@@ -14,9 +14,8 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array, array_namespace
+from sottovoce.arrays import Array, FloatArray, array_namespace
 from sottovoce.space.checks import in_cube, require
 
 MAX_INTEGER = 2**40  # up to it, every integer of a range has a float coordinate of its own
@@ -149,7 +148,7 @@ class Float(_Number):
         """The number of steps; None if continuous."""
         return self.steps
 
-    def encode(self, value: object) -> NDArray[np.float64]:
+    def encode(self, value: object) -> FloatArray:
         """Where `value` sits, (1,)."""
         v, ends = self._number("value", value), f"from {self.low!r} to {self.high!r}"
         inside = min(max(v, self.low), self.high)
@@ -233,7 +232,7 @@ class Integer(_Number):
         """The number of integers in the range."""
         return (self.high - self.low) // (self.step or 1) + 1
 
-    def encode(self, value: object) -> NDArray[np.float64]:
+    def encode(self, value: object) -> FloatArray:
         """Where `value` sits, (1,)."""
         v, ok = self._number("value", value), f"value must be from {self.low} to {self.high}"
         self._check(self.low <= v <= self.high, f"{ok}, got {value=}")
@@ -308,7 +307,7 @@ class Category(_Parameter):
         """The number of choices."""
         return len(self.choices)
 
-    def encode(self, value: object) -> NDArray[np.float64]:
+    def encode(self, value: object) -> FloatArray:
         """The one-hot coordinates of `value`, (width,)."""
         plain = value.item() if isinstance(value, np.generic) else value
         keys = [_key(choice) for choice in self.choices]

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from array_api_compat import device
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array, array_namespace
+from sottovoce.arrays import Array, FloatArray, IntArray, array_namespace
 from sottovoce.errors import check
 
 
@@ -33,17 +32,17 @@ class Regions:
         return math.prod(self.splits)
 
     @property
-    def lower(self) -> NDArray[np.float64]:
+    def lower(self) -> FloatArray:
         """Lower corners, (P, D)."""
         return np.asarray(self._corner_index() / np.asarray(self.splits))
 
     @property
-    def upper(self) -> NDArray[np.float64]:
+    def upper(self) -> FloatArray:
         """Upper corners, (P, D): the largest float inside, as boxes are half-open below 1."""
         corners = (self._corner_index() + 1) / np.asarray(self.splits)
         return np.where(corners < 1, np.nextafter(corners, 0), 1.0)
 
-    def _corner_index(self) -> NDArray[np.float64]:
+    def _corner_index(self) -> FloatArray:
         grid = np.indices(self.splits).reshape(len(self.splits), -1)
         return grid.T.astype(float)
 
@@ -90,7 +89,7 @@ def _prime_factors(n: int) -> list[int]:
     return factors[::-1]
 
 
-def assigned(agents: int, count: int) -> NDArray[np.int64]:
+def assigned(agents: int, count: int) -> IntArray:
     """The region each agent explores at first: n mod P, (N,)."""
     check(agents >= count, "regions must not outnumber agents", regions=count, agents=agents)
     return np.arange(agents) % count

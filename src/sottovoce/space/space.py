@@ -14,9 +14,8 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array, array_namespace
+from sottovoce.arrays import Array, FloatArray, array_namespace
 from sottovoce.space.checks import check_keys, check_known, in_cube, require
 from sottovoce.space.parameters import Category, Float, Integer, Parameter
 
@@ -85,7 +84,7 @@ class Space:
         return all(isinstance(p, Float) and p.size is None for p in self.parameters)
 
     @property
-    def rounding(self) -> NDArray[np.float64]:
+    def rounding(self) -> FloatArray:
         """How far each coordinate of a point may come back from its value, (D,)."""
         each = [p.rounding if isinstance(p, Float) else 0.0 for p in self.parameters]
         return np.repeat(np.asarray(each) + 1e-14, [p.width for p in self.parameters])
@@ -101,7 +100,7 @@ class Space:
         size = self.size
         require(self.finite, f"size must be at most {MAX_POINTS} to list points, got {size=}")
 
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> FloatArray:
         """All points of a finite space, (size, D), the first parameter slowest."""
         self._check_finite()
         grid = np.indices([p.size or 0 for p in self.parameters], dtype=np.float64)
@@ -122,7 +121,7 @@ class Space:
         u = in_cube("space", u, self.dims)
         return array_namespace(u).concat([p._snap(u[..., at]) for p, at in self.blocks()], axis=-1)
 
-    def encode(self, params: Mapping[str, Any]) -> NDArray[np.float64]:
+    def encode(self, params: Mapping[str, Any]) -> FloatArray:
         """Where the values sit, (D,)."""
         check_keys("parameter", params, self.names)
         return np.concatenate([p.encode(params[p.name]) for p in self.parameters])

@@ -446,7 +446,7 @@ def test_an_interrupted_run_says_that_it_can_be_resumed(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sottovoce.lab.experiments.run_and_save", interrupted)
+    monkeypatch.setattr("sottovoce.lab.experiments.runner.run_and_save", interrupted)
     answer = sottovoce("run", *options(method="ts", **SMALL, out="out"))
     assert answer.status == 130
     assert "finished runs are in out, the same command resumes" in " ".join(answer.err.split())

@@ -7,7 +7,7 @@ import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
 from sottovoce.lab.experiments.results import Trace
-from sottovoce.lab.report import check_figure, draw_convergence
+from sottovoce.lab.report.figures import check_figure, draw_convergence
 
 
 def curve(height: float, length: int = 4) -> Trace:

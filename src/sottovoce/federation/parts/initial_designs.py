@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import check
 from sottovoce.federation import draws
 from sottovoce.federation.parts.registry import Registry
@@ -22,12 +22,12 @@ from sottovoce.space import Regions, Space
 if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
 
-InitialDesign = Callable[["Batch"], NDArray[np.float64]]
+InitialDesign = Callable[["Batch"], FloatArray]
 INITIAL_DESIGNS = Registry[InitialDesign]("initial_design")
 
 
 @INITIAL_DESIGNS.register("uniform")
-def uniform(batch: Batch) -> NDArray[np.float64]:
+def uniform(batch: Batch) -> FloatArray:
     """Uniform points of the whole space."""
     space = batch.study.space
     nowhere_else = np.zeros(batch.size, dtype=np.int64)
@@ -35,24 +35,24 @@ def uniform(batch: Batch) -> NDArray[np.float64]:
 
 
 @INITIAL_DESIGNS.register("region")
-def region(batch: Batch) -> NDArray[np.float64]:
+def region(batch: Batch) -> FloatArray:
     """Uniform points of the region that each agent explores at first (distributed exploration)."""
     return _drawn(batch, batch.study.regions, batch.study.assignment[batch.agents])
 
 
 @INITIAL_DESIGNS.register("public")
-def public(batch: Batch) -> NDArray[np.float64]:
+def public(batch: Batch) -> FloatArray:
     """The points of a public quasi-random design, dealt out among all agents."""
     return np.asarray(batch.study.public_design[batch.agents])
 
 
 @INITIAL_DESIGNS.register("latin")
-def latin(batch: Batch) -> NDArray[np.float64]:
+def latin(batch: Batch) -> FloatArray:
     """A Latin hypercube for each agent: public, and good for each by itself."""
     return np.asarray(batch.study.latin_design[batch.agents])
 
 
-def _drawn(batch: Batch, regions: Regions, boxes: NDArray[np.int64]) -> NDArray[np.float64]:
+def _drawn(batch: Batch, regions: Regions, boxes: IntArray) -> FloatArray:
     space, count = batch.study.space, batch.study.method.initial
     shape = (count, _tries(space), space.dims)
     (u,) = batch.draw(draws.START, 0, lambda random, n: (random.random((n, *shape)),))
@@ -68,9 +68,7 @@ def _tries(space: Space) -> int:
     return 1 if space.finite or space.continuous else 64
 
 
-def uniform_points(
-    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def uniform_points(space: Space, regions: Regions, boxes: IntArray, u: FloatArray) -> FloatArray:
     """Uniform points of the space, (n, s, D), each in the box of its agent.
 
     boxes (n,); u (n, s, tries, D) uniforms in the cube.
@@ -85,9 +83,7 @@ def uniform_points(
     return np.take_along_axis(tried, first, axis=2)[:, :, 0, :]
 
 
-def _uniform_rows(
-    space: Space, regions: Regions, boxes: NDArray[np.int64], u: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def _uniform_rows(space: Space, regions: Regions, boxes: IntArray, u: FloatArray) -> IntArray:
     """The same on a finite space, as rows of its list of points, (n, s)."""
     box_of_point = regions.index(space.points())
     chosen = np.empty(u.shape[:2], dtype=np.int64)

@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array
+from sottovoce.arrays import Array, FloatArray
 from sottovoce.device import NUMPY, Device
 from sottovoce.errors import InvalidInput
 from sottovoce.federation import draws
@@ -37,7 +36,7 @@ class SharedModel:
 
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         self._study, self._device = study, device
-        self._vectors: NDArray[np.float64] | None = None
+        self._vectors: FloatArray | None = None
         self._here: Array = None  # the same, where the batch's arrays live
 
     @classmethod
@@ -45,7 +44,7 @@ class SharedModel:
         """How many vectors the broadcast of a round holds."""
         raise InvalidInput(f"method {study.method.name!r} sends nothing: its agents go alone")
 
-    def hear(self, vectors: NDArray[np.float64]) -> None:
+    def hear(self, vectors: FloatArray) -> None:
         """Take the last broadcast."""
         self._vectors, self._here = vectors, self._device.array(vectors)
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.methods import Method
 from sottovoce.federation.server import planned_event
@@ -25,8 +25,6 @@ from sottovoce.lab.contracts.promises import kept, sent
 from sottovoce.simulation import Draws, Outcome, simulate
 from sottovoce.simulation.problem import FunctionObjectives, Setting
 from sottovoce.space import Category, Float, Integer, Space
-
-Floats = NDArray[np.float64]
 
 AGENTS, ROUNDS = 4, 4
 DRAWS = Draws(seed=3, run=1)
@@ -59,7 +57,7 @@ class Stage:
         """Objectives for that many agents; nothing is random in them."""
         return FunctionObjectives(self._values, np.ones(agents), noise=0.05)
 
-    def _values(self, points: Floats) -> Floats:
+    def _values(self, points: FloatArray) -> FloatArray:
         phase = 0.1 * np.arange(len(points))[:, None]
         waves = np.sin(5 * points.sum(axis=-1) + phase) - (points[..., 0] - 0.4) ** 2
         pit = np.floor(7 * points.sum(axis=-1)) % 3 == 1
@@ -142,7 +140,7 @@ def agents_alone_do_what_many_do(tried: Tried) -> None:
         check(parties.events == outcome.events, rule, events=parties.events)
 
 
-def _close(what: str, wanted: Floats, came: Floats, within: float = WITHIN) -> None:
+def _close(what: str, wanted: FloatArray, came: FloatArray, within: float = WITHIN) -> None:
     check(wanted.shape == came.shape, f"{what} must be of shape {wanted.shape}", shape=came.shape)
     apart = float(np.max(np.abs(wanted - came), initial=0.0))
     check(apart <= within, f"{what} must be the same to within {within:g}", apart=apart)

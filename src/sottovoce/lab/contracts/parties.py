@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.server import Server
@@ -18,8 +18,6 @@ from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.events import Event
 from sottovoce.simulation import Draws, draws_of_agent
 from sottovoce.simulation.problem import Objectives, Problem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -30,9 +28,9 @@ class Parties:
     draws: Draws
     objectives: Objectives
     agents: list[Agent]
-    points: Floats  # (N, N_init + T, D)
-    vectors: dict[int, Floats] = field(default_factory=dict)  # sent, by round
-    broadcasts: dict[int, Floats] = field(default_factory=dict)
+    points: FloatArray  # (N, N_init + T, D)
+    vectors: dict[int, FloatArray] = field(default_factory=dict)  # sent, by round
+    broadcasts: dict[int, FloatArray] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
 
     def try_next(self, count: int) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.methods import METHODS, Method
 from sottovoce.federation.study import FederatedStudy
@@ -21,8 +21,6 @@ from sottovoce.lab.problems import Objectives, Problem, Setting
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Listing
 from sottovoce.space import Space
-
-Floats = NDArray[np.float64]
 
 AGENTS, POINTS = 4, 25
 MANY, NEAR = 4000, 500  # points at which an optimum is doubted: anywhere, and near the best
@@ -54,7 +52,7 @@ class Examined:
         """Another."""
         return self.problem.draw(self.agents, np.random.default_rng(seed))
 
-    def points(self, seed: int = 0, count: int = POINTS) -> Floats:
+    def points(self, seed: int = 0, count: int = POINTS) -> FloatArray:
         """Random points of the space for each agent, (N, s, D)."""
         u = np.random.default_rng(seed).random((self.agents, count, self.space.dims))
         return np.asarray(self.space.snap(u))
@@ -121,7 +119,7 @@ def no_value_exceeds_the_optimum(seen: Examined) -> None:
     _up_to(optimum, seen.objectives.values(np.asarray(seen.space.snap(near))))
 
 
-def _up_to(optimum: Floats, values: Floats) -> Floats:
+def _up_to(optimum: FloatArray, values: FloatArray) -> FloatArray:
     """The values, none of them above the optima."""
     over = values - optimum[:, None] > TOLERANCE * np.maximum(1.0, np.abs(optimum))[:, None]
     n = int(np.argmax(over.any(axis=1)))
@@ -178,7 +176,7 @@ def agents_are_apart(seen: Examined) -> None:
         _the_same(f"of agent {n} among other points", values[n], seen.objectives.values(mixed)[n])
 
 
-def _the_same(what: str, wanted: Floats, came: Floats) -> None:
+def _the_same(what: str, wanted: FloatArray, came: FloatArray) -> None:
     """Refuse numbers that differ, or are as many."""
     wanted, came = np.asarray(wanted), np.asarray(came)
     check(wanted.shape == came.shape, f"values {what} must be as many", shape=came.shape)

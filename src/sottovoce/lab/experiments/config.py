@@ -10,7 +10,7 @@ from typing import Any, cast, get_args, get_type_hints
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.federation.methods import Method, for_real_world, method_named
 from sottovoce.federation.planning import check_epsilon, sized, within
-from sottovoce.federation.settings import SETTINGS, with_settings
+from sottovoce.federation.settings import SETTINGS, check_type, plain_type, with_settings
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
 from sottovoce.lab.problems import problem_label, problem_named
@@ -19,13 +19,6 @@ from sottovoce.privacy.budget import paper_delta
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
 PAPER = {"synthetic": 40, "real-world": 60}  # and their rounds
-
-_KINDS: dict[Any, tuple[str, ...]] = {
-    int: ("agents", "rounds", "runs", "seed"),
-    (int, float): ("epsilon", "delta"),
-    str: ("problem", "method", "settings", "device"),
-}
-_WORDS: dict[Any, str] = {int: "a whole number", (int, float): "a number", str: "a word"}
 
 
 @dataclass(frozen=True)
@@ -48,11 +41,10 @@ class RunConfig:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for kind, names in _KINDS.items():
-            for name in names:
-                value = getattr(self, name)
-                right = isinstance(value, kind) and not isinstance(value, bool)
-                check(value is None or right, f"{name} must be {_WORDS[kind]}", **{name: value})
+        for name, hint in get_type_hints(RunConfig).items():
+            value = getattr(self, name)
+            if name != "changes" and value is not None:
+                check_type(name, plain_type(hint), value)
         check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)

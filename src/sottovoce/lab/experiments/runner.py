@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from sottovoce import __version__
+from sottovoce.arrays import FloatArray
 from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.files import write_text
@@ -123,7 +123,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def _standard_error(means: NDArray[np.float64]) -> NDArray[np.float64]:
+def _standard_error(means: FloatArray) -> FloatArray:
     """Of the mean over runs, axis 0; zero for a single run, which has no spread to show."""
     if len(means) < 2:
         return np.zeros(means.shape[1:])

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sottovoce import __version__
+from sottovoce.arrays import FloatArray
 from sottovoce.device import device_named
 from sottovoce.errors import StorageError
 from sottovoce.federation.study import FederatedStudy
@@ -27,12 +27,12 @@ from sottovoce.files import write_text, write_whole
 class RunResult:
     """What is kept of one run."""
 
-    regret: NDArray[np.float64]  # (N, T + 1), simple regret after 0..T queries
-    points: NDArray[np.float64]  # (N, N_init + T, D)
-    observed: NDArray[np.float64]  # (N, N_init + T)
-    clipped: NDArray[np.float64]  # share of vectors clipped, by release
-    signal_to_noise: NDArray[np.float64]  # by release
-    seconds: NDArray[np.float64]  # ()
+    regret: FloatArray  # (N, T + 1), simple regret after 0..T queries
+    points: FloatArray  # (N, N_init + T, D)
+    observed: FloatArray  # (N, N_init + T)
+    clipped: FloatArray  # share of vectors clipped, by release
+    signal_to_noise: FloatArray  # by release
+    seconds: FloatArray  # ()
 
 
 @dataclass(frozen=True)

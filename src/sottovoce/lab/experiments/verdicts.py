@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.experiments.figure import Claim
 from sottovoce.lab.experiments.results import ClaimResult, Summary, Verdict
@@ -23,7 +23,7 @@ LEVEL = 0.95
 FIRST = 5  # queries that count as the beginning
 
 
-def measured(results: list[RunResult], measure: str | int) -> NDArray[np.float64]:
+def measured(results: list[RunResult], measure: str | int) -> FloatArray:
     """One number a run, (R,): the regret averaged over agents, and over time as asked."""
     regret = np.asarray([result.regret.mean(axis=0) for result in results])
     if measure == "final":
@@ -58,7 +58,7 @@ def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Clai
     return Claim(words, paper, better=one, than=other, measure=measure)
 
 
-def interval_of(values: NDArray[np.float64]) -> tuple[float, float, float]:
+def interval_of(values: FloatArray) -> tuple[float, float, float]:
     """Mean, standard error, and half the width of the interval; infinite for a single run."""
     count = len(values)
     mean = float(values.mean())

@@ -18,12 +18,7 @@ from sottovoce.lab.problems.heterogeneous import Heterogeneous
 from sottovoce.lab.problems.landmine import Landmine
 from sottovoce.lab.problems.learners import Boosting, ElasticNet, Forest, Mlp, Sgd, Svm
 from sottovoce.lab.problems.mixed import Bowl, Choices, Memory, Pipeline, Switches
-from sottovoce.lab.problems.options import (
-    NamedProblem,
-    problem_from,
-    problem_of,
-    written_options,
-)
+from sottovoce.lab.problems.options import NamedProblem, problem_of, written_options
 from sottovoce.lab.problems.standard import (
     Camel,
     Griewank,
@@ -84,13 +79,13 @@ def _found(name: str) -> tuple[str, Problem]:
     if reference is not None:
         file, own, options = reference
         return f"{file}:{own}", _own(name, loaded(reference), options)
-    kind, _, options = (part.strip() for part in name.partition(":"))
+    kind, colon, options = (part.strip() for part in name.partition(":"))
     if kind not in PROBLEMS and kind in installed(PLUGINS):
         return kind, _own(name, from_package(PLUGINS, kind), options)
     if kind not in PROBLEMS:
         known = suggestion(kind, [*PROBLEMS, *installed(PLUGINS)])
         raise InvalidInput(f"unknown problem {kind!r}; {known}")
-    return kind, problem_from(name, PROBLEMS)
+    return kind, problem_of(PROBLEMS[kind], options if colon else None)
 
 
 def _own(name: str, found: object, options: str) -> Problem:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.arrays import Array
+from sottovoce.arrays import Array, FloatArray, IntArray
 from sottovoce.device import Device
 from sottovoce.errors import MissingExtra, check
 
@@ -39,9 +39,9 @@ class Images:
     """Every agent's images (n_i, 28, 28), ink 1 on background 0, and their classes (n_i,)."""
 
     train_x: list[NDArray[np.float32]]
-    train_y: list[NDArray[np.int64]]
+    train_y: list[IntArray]
     valid_x: list[NDArray[np.float32]]
-    valid_y: list[NDArray[np.int64]]
+    valid_y: list[IntArray]
 
     def __post_init__(self) -> None:
         counts = [len(each) for each in vars(self).values()]
@@ -63,8 +63,8 @@ class Laid:
 
 
 def train_and_score(
-    images: Images, agents: NDArray[np.int64], settings: NDArray[np.float64], device: Device
-) -> NDArray[np.float64]:
+    images: Images, agents: IntArray, settings: FloatArray, device: Device
+) -> FloatArray:
     """1 − validation error of a network for each trial: (s,) and (s, 3) -> (s,).
 
     A trial is an agent, by its number, and its settings: learning rate, decay and l2. A network
@@ -84,7 +84,7 @@ def train_and_score(
     return scores
 
 
-def check_trials(count: int, agents: NDArray[np.int64], settings: NDArray[np.float64]) -> None:
+def check_trials(count: int, agents: IntArray, settings: FloatArray) -> None:
     """Refuse trials of agents that are not there, or with impossible settings."""
     there = bool(np.all((agents >= 0) & (agents < count)))
     check(there, "a trial's agent must be one of those with images", count=count, agents=agents)
@@ -105,14 +105,14 @@ def library_and_device(device: Device) -> tuple[Any, Any]:
     return torch, torch.device("cpu")
 
 
-def laid_out(images: Images, asked: NDArray[np.int64], torch: Any, device: Any) -> Laid:
+def laid_out(images: Images, asked: IntArray, torch: Any, device: Any) -> Laid:
     """The images of the agents asked for, on the device.
 
     Blank images fill up to the most that any agent has, asked for or not, so that a trial meets
     the same shapes, and the same rounding, in whatever company.
     """
 
-    def padded(x: list[NDArray[np.float32]], y: list[NDArray[np.int64]]) -> tuple[Array, Array]:
+    def padded(x: list[NDArray[np.float32]], y: list[IntArray]) -> tuple[Array, Array]:
         most = max(map(len, y))
         ink = np.zeros((len(asked), most, 28, 28), dtype=np.float32)
         marks = np.zeros((len(asked), most, CLASSES), dtype=np.float32)
@@ -139,7 +139,7 @@ def patches_of(ink: Array) -> Array:
 def first_network() -> NDArray[np.float32]:
     """The numbers every network starts from, (P,): kernels by He's rule, biases zero."""
     random = np.random.default_rng(SEED)
-    parts: list[NDArray[np.float64]] = []
+    parts: list[FloatArray] = []
     for inputs, outputs in KERNELS:
         kernel = random.standard_normal(inputs * outputs) * np.sqrt(2 / inputs)
         parts += [kernel, np.zeros(outputs)]
@@ -166,7 +166,7 @@ def losses(networks: Array, patches: Array, marks: Array, l2: Array) -> Array:
     return surprise / marks.sum((1, 2)).clamp(min=1) + l2 * length
 
 
-def trained(laid: Laid, rows: Array, settings: NDArray[np.float64], torch: Any) -> Array:
+def trained(laid: Laid, rows: Array, settings: FloatArray, torch: Any) -> Array:
     """θ (C, P) by Adam, for agents by their rows in `laid` (C,) and settings (C, 3)."""
     like = {"dtype": torch.float32, "device": rows.device}
     rate, decay, l2 = torch.as_tensor(settings, **like).T[..., None]

@@ -23,8 +23,8 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
@@ -50,16 +50,16 @@ class Continuous:
     noise: float = NOISE
 
     @cached_property
-    def maximisers(self) -> NDArray[np.float64]:
+    def maximisers(self) -> FloatArray:
         """The highest point found of each objective, (N, D)."""
         return highest_points(self.functions, self.candidates, self.starts)
 
     @cached_property
-    def optimum(self) -> NDArray[np.float64]:
+    def optimum(self) -> FloatArray:
         """The value there, (N,): numerical, never below any candidate's."""
         return self.values(self.maximisers[:, None, :])[:, 0]
 
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def values(self, points: FloatArray) -> FloatArray:
         """The functions at the points."""
         return self.functions.values(points)
 

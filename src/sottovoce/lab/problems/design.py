@@ -18,8 +18,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.space import Space
 from sottovoce.space.parameters import Category
@@ -28,8 +28,6 @@ SEED = 20211206
 POWER = 3.0
 WIDE = 100  # a range whose ends are that many times apart is spread by the power
 ON_A_SIDE = 4  # of so many held-out points, one lies on a face of the cube
-
-FloatArray = NDArray[np.float64]
 
 
 def powers_of(space: Space) -> FloatArray:

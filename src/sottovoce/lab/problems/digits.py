@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import Device
 from sottovoce.errors import MissingExtra
 from sottovoce.lab.problems.cnn import CLASSES, TOGETHER, Images, train_and_score
@@ -56,7 +57,7 @@ class DigitsTrainer:
         on_device = self.device.torch is not None and self.device.device.type != "cpu"
         return TOGETHER["cuda" if on_device else "cpu"]
 
-    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, agents: IntArray, points: FloatArray) -> FloatArray:
         """1 minus the validation error."""
         check_trials(agents, points, self.agents, SPACE.dims)
         return train_and_score(self.images, agents, settings_at(SPACE, points), self.device)
@@ -134,9 +135,7 @@ def _read_federated(found: Found) -> tuple[Halves, ...]:
     return tuple(Halves(*train, *test) for train, test in pairs)
 
 
-def _read_group(
-    found: Found, file: Any, writer: str
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+def _read_group(found: Found, file: Any, writer: str) -> tuple[NDArray[np.float32], IntArray]:
     """One writer's images, turned to ink 1 on background 0, and what they show."""
     group, where = file["examples"][writer], f"writer {writer} in {file.filename}"
     x, y = np.asarray(group["pixels"]), np.asarray(group["label"])

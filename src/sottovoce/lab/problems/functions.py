@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.problems.options import NamedProblem
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -105,31 +103,14 @@ class Branin(StandardFunction):
     """Branin, D = 2, with three maximisers."""
 
     kind: ClassVar[str] = "branin"
-
-    @property
-    def domain(self) -> tuple[tuple[float, float], ...]:
-        """The customary one."""
-        return (-5.0, 10.0), (0.0, 15.0)
-
-    @property
-    def maximiser(self) -> FloatArray:
-        """(π, 2.275), of the three the one farthest from the sides."""
-        return np.asarray([(math.pi + 5) / 15, 2.275 / 15])
+    domain = ((-5.0, 10.0), (0.0, 15.0))
+    maximiser = np.asarray([(math.pi + 5) / 15, 2.275 / 15])  # the farthest from the sides
 
     def scaled(self, u: FloatArray) -> FloatArray:
         """From the least and the greatest value on the domain to 1 and 0."""
         x, y = 15 * u[..., 0] - 5, 15 * u[..., 1]
         f = (y - _B * x**2 + _C * x - 6) ** 2 + 10 * (1 - _T) * np.cos(x) + 10
         return np.asarray((BRANIN_GREATEST - f) / (BRANIN_GREATEST - BRANIN_LEAST))
-
-
-_HEIGHTS = np.asarray([1.0, 1.2, 3.0, 3.2])
-
-
-def _hartmann(u: FloatArray, steepness: FloatArray, centres: FloatArray) -> FloatArray:
-    """Σ_i α_i exp(−Σ_d A_id (u_d − P_id)²), from steepness A and centres P, (4, D)."""
-    exponent = np.sum(steepness * (u[..., None, :] - centres) ** 2, axis=-1)
-    return np.asarray(np.sum(_HEIGHTS * np.exp(-exponent), axis=-1))
 
 
 # A and P as published; the maximisers by Newton's method, to rounding
@@ -156,59 +137,53 @@ _P6 = 1e-4 * np.asarray(
         [4047, 8828, 8732, 5743, 1091, 381],
     ]
 )
-_BEST_6 = np.asarray(
-    [
-        0.20168951100670543,
-        0.15001069182345797,
-        0.47687397422189703,
-        0.2753324304940561,
-        0.31165161660011326,
-        0.6573005340656204,
-    ]
+_BEST_6 = (
+    0.20168951100670543,
+    0.15001069182345797,
+    0.47687397422189703,
+    0.2753324304940561,
+    0.31165161660011326,
+    0.6573005340656204,
 )
 HARTMANN6_GREATEST = 3.322368011415515
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hartmann3(StandardFunction):
-    """Hartmann, D = 3, with four hills."""
+class Hartmann(StandardFunction):
+    """Σ_i α_i exp(−Σ_d A_id (u_d − P_id)²), four hills, divided by its maximum."""
 
-    kind: ClassVar[str] = "hartmann3"
+    heights: ClassVar[FloatArray] = np.asarray([1.0, 1.2, 3.0, 3.2])  # α
+    steepness: ClassVar[FloatArray]  # A, (4, D)
+    centres: ClassVar[FloatArray]  # P, (4, D)
+    greatest: ClassVar[float]
 
     @property
     def domain(self) -> tuple[tuple[float, float], ...]:
         """The cube itself."""
-        return ((0.0, 1.0),) * 3
-
-    @property
-    def maximiser(self) -> FloatArray:
-        """The top of the highest hill."""
-        return _BEST_3
+        return ((0.0, 1.0),) * self.maximiser.size
 
     def scaled(self, u: FloatArray) -> FloatArray:
         """Divided by its maximum."""
-        return _hartmann(u, _A3, _P3) / HARTMANN3_GREATEST
+        exponent = np.sum(self.steepness * (u[..., None, :] - self.centres) ** 2, axis=-1)
+        return np.asarray(np.sum(self.heights * np.exp(-exponent), axis=-1)) / self.greatest
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hartmann6(StandardFunction):
-    """Hartmann, D = 6, with four hills."""
+class Hartmann3(Hartmann):
+    """Hartmann, D = 3."""
+
+    kind: ClassVar[str] = "hartmann3"
+    steepness, centres, greatest = _A3, _P3, HARTMANN3_GREATEST
+    maximiser = _BEST_3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hartmann6(Hartmann):
+    """Hartmann, D = 6."""
 
     kind: ClassVar[str] = "hartmann6"
-
-    @property
-    def domain(self) -> tuple[tuple[float, float], ...]:
-        """The cube itself."""
-        return ((0.0, 1.0),) * 6
-
-    @property
-    def maximiser(self) -> FloatArray:
-        """The top of the highest hill."""
-        return _BEST_6
-
-    def scaled(self, u: FloatArray) -> FloatArray:
-        """Divided by its maximum."""
-        return _hartmann(u, _A6, _P6) / HARTMANN6_GREATEST
+    steepness, centres, greatest = _A6, _P6, HARTMANN6_GREATEST
+    maximiser = np.asarray(_BEST_6)
 
 
 ACKLEY_GREATEST = 20 + math.e - 1 / math.e  # a bound, nearly reached in the corners

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sottovoce.acquisition.thompson import exact_table
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel
 from sottovoce.simulation.problem import Setting
@@ -27,24 +27,24 @@ SETTING = Setting(SPACE, Surrogate(KERNEL, standardise=False))
 class Table:
     """Objectives given by their values on the grid, (N, K)."""
 
-    table: NDArray[np.float64]
+    table: FloatArray
     noise: float = NOISE
 
     @property
-    def optimum(self) -> NDArray[np.float64]:
+    def optimum(self) -> FloatArray:
         """The largest value of each row."""
         return np.asarray(self.table.max(axis=1))
 
-    def at(self, index: NDArray[np.int64]) -> NDArray[np.float64]:
+    def at(self, index: IntArray) -> FloatArray:
         """The table's entries at rows of the grid: (N, s) -> (N, s)."""
         return np.take_along_axis(self.table, index, axis=1)
 
-    def values(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def values(self, points: FloatArray) -> FloatArray:
         """The table's entries at points of the cube: (N, s, 1) -> (N, s)."""
         return self.at(SPACE.index(points))
 
 
-def drawn_functions(count: int, random: np.random.Generator) -> NDArray[np.float64]:
+def drawn_functions(count: int, random: np.random.Generator) -> FloatArray:
     """Independent functions of the GP, each scaled to [0, 1], by their values: (count, K)."""
     factor = exact_table(KERNEL, SPACE)
     f = (factor @ random.standard_normal((count, factor.shape[1])).T).T

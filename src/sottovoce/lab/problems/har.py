@@ -27,9 +27,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array
+from sottovoce.arrays import Array, FloatArray, IntArray
 from sottovoce.device import Device
 from sottovoce.lab.problems.datasets import HAR, find
 from sottovoce.lab.problems.hardata import ACTIVITIES, SUBJECTS, Split, halves_of, read_windows
@@ -59,8 +58,8 @@ class Regressions:
     V: Array
     Y: Array
     rank: Array
-    train_y: NDArray[np.int64]
-    valid_y: NDArray[np.int64]
+    train_y: IntArray
+    valid_y: IntArray
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class HarTrainer:
         """As many as fit a processor's cache, or keep a device busy."""
         return BATCH if self.device.torch is None else BATCH_ON_DEVICE
 
-    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, agents: IntArray, points: FloatArray) -> FloatArray:
         """1 minus the validation error."""
         check_trials(agents, points, self.agents, SPACE.dims)
         settings, scores = settings_at(SPACE, points), np.empty(len(points))
@@ -130,9 +129,7 @@ def prepared(halves: Halves, number: int, device: Device) -> Regressions:
     return Regressions(K, V, Y, rank, halves.train_y, halves.valid_y)
 
 
-def _scores(
-    data: Regressions, settings: NDArray[np.float64], steps: int, device: Device
-) -> NDArray[np.float64]:
+def _scores(data: Regressions, settings: FloatArray, steps: int, device: Device) -> FloatArray:
     """1 minus the validation errors of settings (C, 3) that take that many steps a pass."""
     lanes = -(-len(settings) // LANES) * LANES
     filled = np.zeros((lanes, 3), dtype=np.float32)

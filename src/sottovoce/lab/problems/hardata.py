@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.problems.datasets import Found
 from sottovoce.lab.problems.training import Halves, read_arrays, require, stratified_halves
@@ -30,10 +31,10 @@ Split = Literal["random", "run"]
 class Windows:
     """All windows; run tells which recording each is cut from, where that is known."""
 
-    x: NDArray[np.float64]
-    y: NDArray[np.int64]
-    subject: NDArray[np.int64]
-    run: NDArray[np.int64] | None
+    x: FloatArray
+    y: IntArray
+    subject: IntArray
+    run: IntArray | None
 
 
 def read_windows(found: Found) -> Windows:
@@ -83,7 +84,7 @@ def halves_of(windows: Windows, subject: int, split: Split) -> Halves:
     return Halves(scaled[0], halves.train_y, scaled[1], halves.valid_y)
 
 
-def run_halves(y: NDArray[np.int64], run: NDArray[np.int64], subject: int) -> NDArray[np.bool_]:
+def run_halves(y: IntArray, run: IntArray, subject: int) -> NDArray[np.bool_]:
     """Which windows to train on: whole runs, each activity as nearly halved as runs allow."""
     pairs = []
     for activity in np.unique(y):
@@ -154,7 +155,7 @@ def _read_part(found: Found, part: str) -> tuple[NDArray[Any], NDArray[Any], NDA
     return x, y[:, 0].astype(np.int64), subject[:, 0].astype(np.int64)
 
 
-def _numbers(found: Found, file: str) -> NDArray[np.float64]:
+def _numbers(found: Found, file: str) -> FloatArray:
     try:
         return np.loadtxt(found.path(file), dtype=np.float64, ndmin=2)
     except (OSError, ValueError) as error:
@@ -162,7 +163,7 @@ def _numbers(found: Found, file: str) -> NDArray[np.float64]:
         raise
 
 
-def _signals(found: Found, part: str, rows: int) -> NDArray[np.float64] | None:
+def _signals(found: Found, part: str, rows: int) -> FloatArray | None:
     """The raw signal of each window, where the file is there."""
     (file,) = (name for name in found.layout.extra if f"/{part}/" in name)
     if not found.path(file).is_file():
@@ -173,9 +174,7 @@ def _signals(found: Found, part: str, rows: int) -> NDArray[np.float64] | None:
     return signals
 
 
-def _runs(
-    signals: NDArray[np.float64], y: NDArray[np.int64], subject: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _runs(signals: FloatArray, y: IntArray, subject: IntArray) -> IntArray:
     """Numbers the runs: a window goes on its predecessor's if it begins with its second half."""
     half = signals.shape[1] // 2
     overlaps = np.all(signals[1:, :half] == signals[:-1, half:], axis=1)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_type_hints
@@ -54,15 +53,6 @@ class NamedProblem(ABC):
     @abstractmethod
     def draw(self, agents: int, random: np.random.Generator) -> Objectives:
         """Objectives for that many agents."""
-
-
-def problem_from(text: str, known: Mapping[str, type[NamedProblem]]) -> NamedProblem:
-    """The problem that "kind" or "kind:option=value,option=value" describes."""
-    check(isinstance(text, str), "problem must be a word", problem=text)
-    kind, colon, rest = (part.strip() for part in text.partition(":"))
-    if kind not in known:
-        raise InvalidInput(f"unknown problem {kind!r}; {suggestion(kind, known)}")
-    return problem_of(known[kind], rest if colon else None)
 
 
 def problem_of(cls: type[NamedProblem], options: str | None) -> NamedProblem:

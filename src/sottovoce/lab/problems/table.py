@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import StorageError, check
 from sottovoce.files import write_whole
 from sottovoce.lab.problems.datasets import cache_home
@@ -34,8 +35,6 @@ from sottovoce.lab.problems.datasets import cache_home
 FORMAT = 1
 STEPS = 65535  # scores are kept as multiples of 1/65535
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +81,7 @@ class Table:
 
         return Delaunay(self.points ** (1 / self.powers))
 
-    def neighbours(self, points: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+    def neighbours(self, points: FloatArray) -> tuple[IntArray, FloatArray]:
         """The corners of the simplex around each point, and their weights: (s, D) -> (s, D + 1)."""
         low, high = self.points.min(axis=0), self.points.max(axis=0)
         v, mesh = np.clip(points, low, high) ** (1 / self.powers), self._mesh

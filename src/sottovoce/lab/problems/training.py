@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError, check
 from sottovoce.lab.problems.datasets import Found
 from sottovoce.space import Space
@@ -20,9 +21,9 @@ class Halves:
     """One agent's data: n rows to train on, m to validate on; labels are whole numbers."""
 
     train_x: NDArray[Any]
-    train_y: NDArray[np.int64]
+    train_y: IntArray
     valid_x: NDArray[Any]
-    valid_y: NDArray[np.int64]
+    valid_y: IntArray
 
 
 class Trainer(Protocol):
@@ -40,11 +41,11 @@ class Trainer(Protocol):
     def batch(self) -> int:
         """How many trials are best trained together."""
 
-    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, agents: IntArray, points: FloatArray) -> FloatArray:
         """What is to be maximised, in [0, 1], for s trials: (s,) and (s, D) -> (s,)."""
 
 
-def stratified_halves(x: NDArray[Any], y: NDArray[np.int64]) -> Halves:
+def stratified_halves(x: NDArray[Any], y: IntArray) -> Halves:
     """A random half to train on, a half to validate on, each class shared evenly.
 
     The seed is fixed, so the same rows always give the same halves.
@@ -58,15 +59,13 @@ def stratified_halves(x: NDArray[Any], y: NDArray[np.int64]) -> Halves:
     return Halves(x[train], y[train], x[valid], y[valid])
 
 
-def settings_at(space: Space, points: NDArray[np.float64]) -> NDArray[np.float64]:
+def settings_at(space: Space, points: FloatArray) -> FloatArray:
     """The values of the parameters, all numbers, at points of the cube: (s, D) -> (s, D)."""
     decoded = [list(space.decode(point).values()) for point in points]
     return np.asarray(decoded, dtype=np.float64).reshape(len(points), space.dims)
 
 
-def check_trials(
-    agents: NDArray[np.int64], points: NDArray[np.float64], count: int, dims: int
-) -> None:
+def check_trials(agents: IntArray, points: FloatArray, count: int, dims: int) -> None:
     """Trials must pair agents that there are with points of the cube."""
     shapes = np.shape(agents), np.shape(points)
     rule = f"trials must be agents (s,) and points (s, {dims})"

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import device_named
 from sottovoce.errors import check
 from sottovoce.lab.problems.trialcache import Key, TrialCache, trial_key
-from sottovoce.lab.problems.workers import Bench, FloatArray, IntArray, Workers
+from sottovoce.lab.problems.workers import Bench, Workers
 from sottovoce.space import Space
 
 if TYPE_CHECKING:  # it is made of what is here

@@ -14,12 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sottovoce.arrays import FloatArray
 from sottovoce.gp.features import BLOCK, cosine_and_sine
 from sottovoce.optim.bfgs import ascend
-
-FloatArray = NDArray[np.float64]
 
 _ROWS = 512  # points valued at a time, to bound memory
 _FUNCTIONS = 64  # functions ranked at a time, likewise

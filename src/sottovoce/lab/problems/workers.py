@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sottovoce import plugins
+from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import device_named
 from sottovoce.errors import MissingExtra, TrialError, check
 from sottovoce.lab.problems.training import Trainer
@@ -33,8 +33,6 @@ from sottovoce.lab.problems.training import Trainer
 if TYPE_CHECKING:  # it is made of what is here
     from sottovoce.lab.problems.real import RealProblem
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Trained = tuple[IntArray, FloatArray | str]  # which trials; their scores, or why they have none
 
 MOST_BREAKDOWNS = 3  # of the pool, one after the other

@@ -3,6 +3,7 @@ of privacy against utility."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,18 @@ from typing import Any
 from sottovoce.errors import MissingExtra, StorageError, check
 from sottovoce.files import write_whole
 from sottovoce.lab.experiments.results import FigureResult, Trace
-from sottovoce.lab.report.frame import empty_figure, write_words
-from sottovoce.lab.report.plot import FEW_POINTS, Plot, line_plot, plot_of
-from sottovoce.lab.report.pointfigure import drawn_points
+from sottovoce.lab.report.plot import FEW_POINTS, Level, Plot, Series, line_plot, plot_of
+from sottovoce.lab.report.styles import ANY, PLD_DASHES
 
 # What would make two equal runs give different bytes
 _UNDATED = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+_GREY = "#555555"
+_MANY = 4  # so many rows of a legend have room among the lines
+# A corner of one looks out from under another at the same point
+_MARKERS = {"circle": ("o", 6.5), "square": ("s", 7.2), "triangle": ("^", 8.5), "diamond": ("D", 7)}
+_MARK, _FONT = 7.0, 7.5  # of marks and of the points' names, in points
+_FILLED: dict[str, Any] = {"linewidth": 1.6, "markeredgecolor": "white", "markeredgewidth": 0.8}
+_HOLLOW: dict[str, Any] = {"linestyle": (0, PLD_DASHES), "linewidth": 0.9, "mfc": "white"}
 
 
 def check_figure(path: Path) -> None:
@@ -57,7 +64,7 @@ def draw_figure(figure: FigureResult, folder: Path) -> list[Path]:
 
 
 def _drawn_lines(plot: Plot) -> Any:
-    figure, axes = empty_figure(plot)
+    figure, axes = _empty_figure(plot)
     handles = []
     for line in plot.lines:
         style, trace = line.key.style, line.trace
@@ -68,8 +75,124 @@ def _drawn_lines(plot: Plot) -> Any:
         look["clip_on"] = marker is None  # a mark on the edge is shown whole
         handles += axes.plot(trace.t, trace.mean, **look)
         axes.fill_between(trace.t, *trace.band, color=style.colour, alpha=style.band, lw=0)
-    write_words(axes, plot, handles)
+    _write_words(axes, plot, handles)
     return figure
+
+
+def drawn_points(plot: Plot) -> Any:
+    """The figure of a plot that has points."""
+    figure, axes = _empty_figure(plot)
+    levels = [_draw_level(axes, level) for level in plot.levels]
+    first_on_top = [_draw_series(axes, series) for series in plot.series[::-1]]
+    _write_words(axes, plot, [*first_on_top[::-1], *_accountant_keys(), *levels])
+    _write_names(figure, axes, plot)
+    return figure
+
+
+def _draw_series(axes: Any, series: Series) -> Any:
+    """Both lines with their marks; returns the one by moments."""
+    colour, (marker, size) = series.key.style.colour, _MARKERS[series.shape]
+    bars = [(p.pld, p) for p in series.points] + [(p.moments, p) for p in series.points]
+    for at, point in bars:
+        if at is not None and point.error:
+            ends = [point.value - point.error, point.value + point.error]
+            axes.plot([at, at], ends, color=colour, linewidth=0.8, zorder=3, clip_on=False)
+    solid, dashed = (list(zip(*line, strict=True)) or [(), ()] for line in series.lines())
+    look: dict[str, Any] = {"color": colour, "marker": marker, "ms": size, "clip_on": False}
+    axes.plot(*dashed, zorder=4, **look, **_HOLLOW)
+    (handle,) = axes.plot(*solid, zorder=5, **look, **_FILLED)
+    return handle
+
+
+def _draw_level(axes: Any, level: Level) -> Any:
+    style = level.key.style
+    ends = (level.value - level.error, level.value + level.error)
+    axes.axhspan(*ends, color=style.colour, alpha=style.band, lw=0)
+    dashes = (0, style.dashes) if style.dashes else "-"
+    return axes.axhline(level.value, color=style.colour, linewidth=1.2, linestyle=dashes)
+
+
+def _accountant_keys() -> list[Any]:
+    """For the legend: which mark is which accountant, in no series' colour."""
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"color": ANY.colour, "marker": "o", "ms": _MARK}
+    return [Line2D([], [], **look, **_FILLED), Line2D([], [], **look, **_HOLLOW)]
+
+
+def _write_names(figure: Any, axes: Any, plot: Plot) -> None:
+    """Beside each point what it is, where there is room for it."""
+    from matplotlib.patheffects import withStroke
+
+    figure.draw_without_rendering()  # only the layout knows how large the axes are
+    box = axes.get_window_extent()
+    inch = figure.dpi / 72
+
+    def spot(right: float, up: float) -> tuple[float, float]:
+        return box.width * plot.x.place(right), box.height * (1 - plot.y.place(up))
+
+    field = (2 * inch, 0.0, box.width + 4 * inch, box.height - inch)
+    edge = [withStroke(linewidth=2.0, foreground="white")]
+    for name, (x, y) in plot.names(spot, _FONT * inch, _MARK / 2 * inch, field):
+        text = axes.text(
+            x / box.width, 1 - y / box.height, name, transform=axes.transAxes, fontsize=_FONT,
+            ha="center", va="center", zorder=6, parse_math=False, path_effects=edge,
+        )  # fmt: skip
+        text.set_in_layout(False)
+
+
+def _empty_figure(plot: Plot) -> tuple[Any, Any]:
+    """A figure and its axes, with room for the legend."""
+    from matplotlib.figure import Figure
+
+    rows = _rows(plot)
+    beneath = rows > _MANY
+    figure = Figure(figsize=(7.0, 4.4 + beneath * 0.11 * rows), dpi=150, layout="constrained")
+    return figure, figure.subplots()
+
+
+def _write_words(axes: Any, plot: Plot, handles: Sequence[Any]) -> None:
+    """Title, axes and legend; nothing in them is read as mathematics.
+
+    handles: what was drawn for each row of the legend.
+    """
+    axes.set_xlim(plot.x.low, plot.x.high)
+    axes.set_ylim(plot.y.low, plot.y.high)
+    axes.set_xlabel(textwrap.fill(plot.x_label, 80), parse_math=False)
+    axes.set_ylabel(textwrap.fill(plot.y_label, 50), parse_math=False)
+    heading = axes.set_title(textwrap.fill(plot.title, 75), loc="left", fontsize=11)
+    heading.set_parse_math(False)
+    axes.grid(alpha=0.25, linewidth=0.5)
+    axes.spines[["top", "right"]].set_visible(False)
+    _write_legend(axes, plot, handles)
+
+
+def _write_legend(axes: Any, plot: Plot, handles: Sequence[Any]) -> None:
+    """Few curves have their legend among them; many beneath, with the note as its title."""
+    labels, note = [_wrapped(key.label) for key in plot.legend], textwrap.fill(plot.note, 120)
+    looks: dict[str, Any] = {"frameon": False, "handlelength": 3.4, "fontsize": 9.5}
+    owner = axes
+    if _rows(plot) > _MANY:
+        looks |= {"loc": "outside lower center", "ncols": 2, "fontsize": 8.5, "title": note}
+        looks |= {"title_fontsize": 7.5, "alignment": "left"}
+        owner = axes.figure
+    else:
+        below = owner.figure.supxlabel(note, fontsize=7.5, x=0.01, ha="left", color=_GREY)
+        below.set_parse_math(False)
+    stand_ins = ["x"] * len(labels)  # Matplotlib would drop a label that begins with _
+    legend = owner.legend(handles, stand_ins, **looks)
+    legend.get_title().set(parse_math=False, color=_GREY)
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)
+        text.set_parse_math(False)
+
+
+def _wrapped(label: str) -> str:
+    return textwrap.fill(label, 44)
+
+
+def _rows(plot: Plot) -> int:
+    return sum(_wrapped(key.label).count("\n") + 1 for key in plot.legend)
 
 
 def _save(figure: Any, path: Path) -> None:

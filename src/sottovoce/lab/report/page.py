@@ -12,10 +12,9 @@ from typing import get_args
 from sottovoce import __version__
 from sottovoce.files import write_whole
 from sottovoce.lab.experiments.results import FigureResult, Verdict
-from sottovoce.lab.report.chart import chart
+from sottovoce.lab.report.charts import chart, point_chart
 from sottovoce.lab.report.files import read_figures
 from sottovoce.lab.report.plot import Plot, plot_of
-from sottovoce.lab.report.pointchart import point_chart
 from sottovoce.lab.report.styles import colours_as_css
 from sottovoce.lab.report.svg import swatch
 from sottovoce.lab.report.tables import (

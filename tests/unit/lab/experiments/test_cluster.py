@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra
-from sottovoce.lab.experiments import RunConfig
 from sottovoce.lab.experiments.cluster import computed
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.runner import run_all, run_one
 from sottovoce.lab.experiments.store import Store
 from sottovoce.lab.experiments.tasks import Task

@@ -11,13 +11,13 @@ from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
 from sottovoce.federation.planning import sized
 from sottovoce.federation.schedule import ReleaseSchedule
-from sottovoce.lab.experiments import (
+from sottovoce.lab.experiments.config import (
     RunConfig,
     config_from,
     config_from_toml,
-    planned_events,
     with_objective,
 )
+from sottovoce.lab.experiments.runner import planned_events
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as spent_by
 from sottovoce.privacy.events import DataFree, NonPrivate, SubsampledGaussian

@@ -14,17 +14,11 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, TrialError
-from sottovoce.lab.experiments import (
-    RunConfig,
-    RunResult,
-    run_all,
-    run_and_save,
-    run_one,
-    summarise,
-)
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.demo import demo_curves, run_curve
 from sottovoce.lab.experiments.results import Summary
-from sottovoce.lab.experiments.store import Store
+from sottovoce.lab.experiments.runner import run_all, run_and_save, run_one, summarise
+from sottovoce.lab.experiments.store import RunResult, Store
 from sottovoce.lab.experiments.tasks import run_study
 from sottovoce.lab.problems.synthetic import Synthetic
 

@@ -8,9 +8,10 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.lab.experiments import RunConfig, summarise
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.figure import Claim
 from sottovoce.lab.experiments.results import ClaimResult, Summary
+from sottovoce.lab.experiments.runner import summarise
 from sottovoce.lab.experiments.store import RunResult
 from sottovoce.lab.experiments.verdicts import better_than, judge, measured
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.lab.experiments import RunConfig
+from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.problems import PROBLEMS, problem_named
 from sottovoce.lab.problems.continuous import GaussianProcess
 from sottovoce.lab.problems.functions import Ackley, Branin

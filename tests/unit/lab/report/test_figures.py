@@ -11,11 +11,10 @@ import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
 from sottovoce.lab.experiments.results import FigureResult, Trace
-from sottovoce.lab.report import draw_figure
+from sottovoce.lab.report.figures import draw_figure, drawn_points
 from sottovoce.lab.report.labels import along, place_labels
 from sottovoce.lab.report.page import make_page
 from sottovoce.lab.report.plot import plot_of
-from sottovoce.lab.report.pointfigure import drawn_points
 from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.lab.report.styles import COLOURS, styles_for
 from sottovoce.lab.report.text import duration, interval, number, numbers, with_error

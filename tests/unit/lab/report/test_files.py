@@ -10,7 +10,8 @@ import pytest
 
 from sottovoce.errors import StorageError
 from sottovoce.files import write_whole
-from sottovoce.lab.report import read_figures, write_report
+from sottovoce.lab.report.files import read_figures
+from sottovoce.lab.report.page import write_report
 
 ROOT = Path(__file__).resolve().parents[4]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import StorageError
-from sottovoce.lab.report import update_markdown
+from sottovoce.lab.report.markdown import update_markdown
 
 MADE_UP = runpy.run_path(str(Path(__file__).resolve().parents[3] / "made_up_figures.py"))
 

@@ -11,8 +11,7 @@ import pytest
 
 from sottovoce import __version__
 from sottovoce.lab.experiments.results import FigureResult
-from sottovoce.lab.report import write_report
-from sottovoce.lab.report.page import make_page
+from sottovoce.lab.report.page import make_page, write_report
 from sottovoce.lab.report.styles import COLOURS
 
 ROOT = Path(__file__).resolve().parents[4]

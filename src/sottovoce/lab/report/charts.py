@@ -1,15 +1,69 @@
-"""A plot of privacy against utility as SVG inside the page."""
+"""A plot as SVG inside the page: lines over x, or points of privacy against utility."""
 
 from __future__ import annotations
 
-from sottovoce.lab.report.plot import Level, Plot, Point, Series
+from sottovoce.lab.report.plot import FEW_POINTS, Level, Line, Plot, Point, Series
 from sottovoce.lab.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Canvas, mark, stroke
-from sottovoce.lab.report.text import counted, escaped
+from sottovoce.lab.report.text import counted, escaped, number
 
 _MARK = 6.0  # half a mark's width
 _FIELD = (LEFT + 4.0, TOP + 0.0, RIGHT + 8.0, BOTTOM - 2.0)
 # Names of points are placed for the font sizes of page.css, on a wide and on a narrow screen
 _FONTS = {"wide": 11.5, "narrow": 24.0}
+
+
+def chart(plot: Plot, *, log: bool = False) -> str:
+    """The whole chart; with `log` on a logarithmic axis, or nothing where that shows no more."""
+    x, y = plot.x, plot.log_y if log else plot.y
+    if y is None:
+        return ""
+    canvas = Canvas(x, y)
+    parts = [canvas.grid()]
+    parts += [_band(line, canvas) for line in plot.lines if line.trace.stderr]
+    parts += [
+        _curve(one, canvas) for one in sorted(plot.lines, key=lambda one: one.key.style.in_front)
+    ]
+    parts.append(f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{BOTTOM}"/>')
+    return (
+        f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'data-left="{LEFT}" data-right="{RIGHT}" data-low="{x.low!r}" data-high="{x.high!r}" '
+        f'aria-label="{_lines_described(plot, log)}">\n' + "\n".join(parts) + "\n</svg>"
+    )
+
+
+def _band(line: Line, canvas: Canvas) -> str:
+    low, high = line.trace.band
+    there = list(zip(line.trace.t, high, strict=True))
+    back = list(zip(line.trace.t, low, strict=True))[::-1]
+    points = " ".join(canvas.corner(*pair) for pair in there + back)
+    style = line.key.style
+    return f'<polygon class="band {style.name}" fill-opacity="{style.band:g}" points="{points}"/>'
+
+
+def _curve(line: Line, canvas: Canvas) -> str:
+    pairs = list(zip(line.trace.t, line.trace.mean, strict=True))
+    drawn = canvas.line(pairs, line.key.style)
+    if len(pairs) > FEW_POINTS:
+        return drawn
+    return drawn + "".join(
+        f'<circle class="dot {line.key.style.name}" r="4" cx="{x:.1f}" cy="{y:.1f}"/>'
+        for x, y in (canvas.spot(*pair) for pair in pairs)
+    )
+
+
+def _lines_described(plot: Plot, log: bool) -> str:
+    """What a reader who cannot see the chart is told of it, escaped."""
+    ends = [
+        f"{line.key.label}, from {number(line.trace.mean[0])} to {line.key.value}"
+        for line in plot.lines
+    ]
+    scale = " on a logarithmic scale" if log else ""
+    lines = counted(len(ends), "curve", "curves")
+    return escaped(
+        f"Line chart of {plot.y_label}{scale} against {plot.x_label}. {lines}: "
+        + "; ".join(ends)
+        + "."
+    )
 
 
 def point_chart(plot: Plot) -> str:
@@ -27,7 +81,7 @@ def point_chart(plot: Plot) -> str:
         ]
     return (
         f'<svg class="chart points" role="group" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'aria-label="{_description(plot)}">\n' + "\n".join(parts) + "\n</svg>"
+        f'aria-label="{_points_described(plot)}">\n' + "\n".join(parts) + "\n</svg>"
     )
 
 
@@ -71,8 +125,8 @@ def _point(point: Point, series: Series, canvas: Canvas) -> str:
     return f'<g class="point" role="img" tabindex="0">{"".join(parts)}</g>'
 
 
-def _description(plot: Plot) -> str:
-    """What a reader who cannot see the chart is told of it, escaped."""
+def _points_described(plot: Plot) -> str:
+    """The same of points and levels."""
     told = "; ".join(
         f"{series.key.label}, {counted(len(series.points), 'point', 'points')}"
         for series in plot.series
