@@ -15,6 +15,8 @@ from sottovoce.lab.contracts.problems import Examined, Promise
 from sottovoce.lab.problems import PROBLEMS, problem_named
 
 OPTIONS = [
+    "synthetic:level=0.5",
+    "heterogeneous:level=0.5",
     "heterogeneous:alpha=0",
     "heterogeneous:alpha=1",
     "gp:alpha=0.7",
@@ -27,6 +29,8 @@ OPTIONS = [
     "hartmann6:shift=0",
     "ackley:dims=1",
     "ackley:dims=6,shift=0.2",
+    "landmine:standardise=yes",
+    "har:level=1",
 ]
 
 
@@ -61,7 +65,9 @@ def test_objectives_are_not_flat(seen: Examined) -> None:
 
 
 def test_values_and_optima_are_of_the_order_of_one(seen: Examined) -> None:
-    values, optimum = seen.objectives.values(seen.points(3, 200)), seen.objectives.optimum
+    level = getattr(seen.problem, "level", 0.0)
+    values = seen.objectives.values(seen.points(3, 200)) + level
+    optimum = seen.objectives.optimum + level
     assert values.min() > -0.3
     assert np.all((optimum > 0.5) & (optimum < 1.3))
 

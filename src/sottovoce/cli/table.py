@@ -27,6 +27,8 @@ _MEASURES = {
     "spread": "standard deviation of scores",
     "rank": "rank correlation",
     "lost": "lost by trusting it",
+    "noise": "deviation between trainings",
+    "drawn": "the same, as the table draws",
 }
 
 

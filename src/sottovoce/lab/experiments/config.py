@@ -21,7 +21,7 @@ AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of it
 PAPER = {"synthetic": 40, "real-world": 60}  # and their rounds
 
 _KINDS: dict[Any, tuple[str, ...]] = {
-    int: ("agents", "rounds", "runs", "seed"),
+    int: ("agents", "rounds", "runs", "seed", "starts"),
     (int, float): ("epsilon", "delta"),
     str: ("problem", "method", "settings", "device"),
 }
@@ -41,6 +41,7 @@ class RunConfig:
     rounds: int | None = None
     runs: int = 5
     seed: int = 0
+    starts: int = 1  # so many runs in a row share their objectives
     delta: float | None = None  # None: N^(−1.1), the paper's
     epsilon: float | None = None  # in place of a noise: the least that keeps within it
     settings: str | None = None  # the paper's: a name from PAPER
@@ -54,6 +55,7 @@ class RunConfig:
                 right = isinstance(value, kind) and not isinstance(value, bool)
                 check(value is None or right, f"{name} must be {_WORDS[kind]}", **{name: value})
         check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
+        check(self.starts >= 1, "starts must be at least 1", starts=self.starts)
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         # one name for one problem, however it was written

@@ -35,11 +35,12 @@ def run_study(
     run: int,
     callback: RunCallback | None = None,
     device: str | None = None,
+    starts: int = 1,
 ) -> RunResult:
     """One run of a study, by its number; a device makes its own draws."""
     began = time.perf_counter()
     watch = None if callback is None else partial(callback, run)
-    draws = Draws(seed, run, on_device=device is not None)
+    draws = Draws(seed, run, on_device=device is not None, starts=starts)
     outcome = simulate(study, problem, draws, watch, device=device)
     return _kept(outcome, time.perf_counter() - began)
 
@@ -68,8 +69,8 @@ class Task:
     def __call__(self) -> str:
         """Run it and keep the result."""
         study = self.store.study
-        seed, device = self.store.seed, self.store.device
-        result = run_study(study, self.problem, seed, self.run, device=device)
+        seed, device, starts = self.store.seed, self.store.device, self.store.starts
+        result = run_study(study, self.problem, seed, self.run, device=device, starts=starts)
         self.store.write(self.run, result)
         return f"{study.method.name}, run {self.run + 1}"
 

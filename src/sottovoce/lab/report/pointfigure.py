@@ -20,15 +20,16 @@ def drawn_points(plot: Plot) -> Any:
     figure, axes = empty_figure(plot)
     levels = [_draw_level(axes, level) for level in plot.levels]
     first_on_top = [_draw_series(axes, series) for series in plot.series[::-1]]
-    write_words(axes, plot, [*first_on_top[::-1], *_keys(), *levels])
+    accountants = _keys()[: len(plot.legend) - len(plot.series) - len(levels)]
+    write_words(axes, plot, [*first_on_top[::-1], *accountants, *levels])
     _write_names(figure, axes, plot)
     return figure
 
 
 def _draw_series(axes: Any, series: Series) -> Any:
-    """Both lines with their marks; returns the one by moments."""
+    """Both lines with their marks; returns the one by the figure's accountant."""
     colour, (marker, size) = series.key.style.colour, _MARKERS[series.shape]
-    bars = [(p.pld, p) for p in series.points] + [(p.moments, p) for p in series.points]
+    bars = [(p.pld, p) for p in series.points] + [(p.spent, p) for p in series.points]
     for at, point in bars:
         if at is not None and point.error:
             ends = [point.value - point.error, point.value + point.error]
