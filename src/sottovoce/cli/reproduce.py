@@ -94,6 +94,9 @@ def report(
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the verdicts into this document.")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option(help="In it, keep verdicts of figures that the folder does not hold.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make one self-contained HTML page of all figures in a folder."""
@@ -101,7 +104,7 @@ def report(
 
     path = write_report(folder)
     if markdown is not None:
-        update_markdown(folder, markdown)
+        update_markdown(folder, markdown, keep=keep)
     if as_json:
         print_json({"page": str(path)})
     else:

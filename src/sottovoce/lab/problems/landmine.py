@@ -41,7 +41,7 @@ FEATURES = 9
 SPACE = Space([Float("C", 1e-4, 10.0), Float("gamma", 0.01, 10.0)])
 PROCEDURE = 1
 BATCH = 16  # about 0.1 s of work
-TRAININGS = 5  # at each point of the table of a score with chance in it
+TRAININGS = 4  # at each point of the table of a score with chance in it
 
 Score = Literal["decision", "probability"]
 

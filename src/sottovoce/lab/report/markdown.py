@@ -9,6 +9,7 @@ from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult
 from sottovoce.lab.report.files import read_figures
+from sottovoce.lab.report.keeping import kept_rows, kept_sections
 from sottovoce.lab.report.summary import HEADS, summary_rows
 from sottovoce.lab.report.text import counted, epsilon
 
@@ -19,24 +20,29 @@ END_CLAIMS = "<!-- end of claims -->"
 MOMENTS = (0, 1, 5, 10, 20)  # the queries at which a curve is told, besides its last
 
 
-def update_markdown(folder: Path, document: Path) -> Path:
+def update_markdown(folder: Path, document: Path, *, keep: bool = False) -> Path:
     """Put the tables of all figures in a folder between the document's marks.
 
     A document without marks gets them at its end; one that is not there is begun. The marks of
-    a summary, one line a claim, are filled where there are any.
+    a summary, one line a claim, are filled where there are any. keep: what stands there of
+    figures that the folder does not hold stays.
     """
     figures = read_figures(folder)
-    block = "\n".join((BEGIN, "", *_lines(figures), END))
     try:
         text = document.read_text() if document.exists() else "# Reproduction\n"
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{document} cannot be read: {error}") from error
     head, found, rest = text.partition(BEGIN_CLAIMS)
     if found:
-        summary = "\n".join((BEGIN_CLAIMS, "", *_summary(figures), "", END_CLAIMS))
-        text = f"{head}{summary}{rest.partition(END_CLAIMS)[2]}"
+        old, _, tail = rest.partition(END_CLAIMS)
+        rows = _summary(figures)
+        rows = [*rows[:2], *kept_rows(old.partition("|---|")[2], rows[2:])] if keep else rows
+        text = "\n".join((f"{head}{BEGIN_CLAIMS}", "", *rows, "", f"{END_CLAIMS}{tail}"))
     head, found, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2] if found else "\n"
+    old, _, tail = rest.partition(END) if found else ("", "", "\n")
+    new = "\n".join(_lines(figures))
+    body = f"{kept_sections(old, new)}\n" if keep else new
+    block = f"{BEGIN}\n\n{body}\n{END}"
     write_text(document, f"{head.rstrip()}\n\n{block}{tail}")
     return document
 

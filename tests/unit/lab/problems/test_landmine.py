@@ -129,7 +129,7 @@ def test_only_a_score_with_chance_in_it_has_several_trainings() -> None:
     plain, noisy = problem_named("landmine"), problem_named("landmine:score=probability,training=3")
     assert isinstance(plain, Landmine)
     assert isinstance(noisy, Landmine)
-    assert (plain.trainings, noisy.trainings) == (1, 5)
+    assert (plain.trainings, noisy.trainings) == (1, 4)
     assert plain.table == "landmine"
     assert noisy.table == "landmine-score=probability"
     assert noisy.usual.name == "landmine:score=probability"

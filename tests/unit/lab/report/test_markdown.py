@@ -8,6 +8,7 @@ import pytest
 
 from sottovoce.errors import StorageError
 from sottovoce.lab.report import update_markdown
+from sottovoce.lab.report.keeping import kept_sections
 from sottovoce.lab.report.markdown import BEGIN_CLAIMS, END_CLAIMS
 
 MADE_UP = runpy.run_path(str(Path(__file__).resolve().parents[3] / "made_up_figures.py"))
@@ -146,3 +147,30 @@ def test_a_figure_that_is_another_again_stands_beside_it(results: Path, tmp_path
     text = update_markdown(results, document).read_text()
     beside = "centred: 1.23% ± 0.10%, does not hold; 4/6/1 of 9"
     assert f"| 1.23% ± 0.10% | does not hold | {beside} | the level |" in text
+
+
+def test_what_a_folder_does_not_hold_is_kept_when_asked(results: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.md"
+    document.write_text(f"{BEGIN_CLAIMS}\n{END_CLAIMS}\n")
+    changed(results, claims=CLAIMS, paper="Fig. 9")
+    whole = update_markdown(results, document).read_text()
+    for path in (results / "figures").glob("*.json"):
+        if path.stem != "landmine-noise":
+            path.unlink()
+    claims = [CLAIMS[2] | {"measured": 0.5}]
+    changed(results, claims=claims)
+    kept = update_markdown(results, document, keep=True).read_text()
+    assert kept.count("###") == whole.count("###")
+    assert "| c (Fig. 9) | 0.80 % | 50.00% ± 0.10% |" in kept
+    assert "| both (Fig. 9) | better |" in kept
+    assert update_markdown(results, document, keep=True).read_text() == kept
+    assert update_markdown(results, document).read_text().count("###") == 1
+
+
+def test_a_new_section_goes_beside_those_of_its_figure_of_the_paper() -> None:
+    old = "### A (Fig. 1)\n\na\n\n### B (Fig. 2)\n\nb\n"
+    merged = kept_sections(old, "### C (Fig. 1)\n\nc\n\n### B (Fig. 2)\n\nnew\n\n### D\n\nd\n")
+    headings = ["### A (Fig. 1)", "### C (Fig. 1)", "### B (Fig. 2)", "### D"]
+    assert [line for line in merged.splitlines() if line.startswith("###")] == headings
+    assert "new" in merged
+    assert "\nb\n" not in merged
