@@ -29,6 +29,7 @@ OPTIONS = [
     "hartmann6:shift=0",
     "ackley:dims=1",
     "ackley:dims=6,shift=0.2",
+    "landmine:score=probability",
     "landmine:standardise=yes",
     "har:level=1",
 ]

@@ -60,6 +60,9 @@ def make(
         int | None, typer.Option(help="Inside the cube; those on its boundary come on top.")
     ] = None,
     held_out: Annotated[int, typer.Option(help="Points for the test alone.")] = 256,
+    trainings: Annotated[
+        int | None, typer.Option(help="Of each model, where training has chance in it.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file; default: where runs look for it.")
@@ -87,7 +90,13 @@ def make(
             bar.update(task, completed=done, total=total)
 
         made = make_table(
-            problem, chosen, points=points, held_out=held_out, jobs=jobs, advance=advance
+            problem,
+            chosen,
+            points=points,
+            held_out=held_out,
+            trainings=trainings,
+            jobs=jobs,
+            advance=advance,
         )
     made.save(path)
     _show([_described(made) | {"file": str(path)}], as_json)

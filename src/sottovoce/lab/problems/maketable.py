@@ -15,7 +15,7 @@ import numpy as np
 
 from sottovoce import __version__
 from sottovoce.device import Device
-from sottovoce.errors import TrialError
+from sottovoce.errors import TrialError, check
 from sottovoce.lab.problems.design import design, held_out_design, powers_of
 from sottovoce.lab.problems.real import RealProblem
 from sottovoce.lab.problems.table import FloatArray, Table, made_by, rounded
@@ -38,21 +38,26 @@ def make_table(
     *,
     points: int | None = None,
     held_out: int = HELD_OUT,
+    trainings: int | None = None,
     jobs: int | None = None,
     advance: Advance | None = None,
 ) -> Table:
     """Train them all; scores go through the cache of trials, so that a second attempt resumes.
 
     points: how many inside the cube; those on its boundary come on top. On a device models are
-    trained in this process, else in `jobs` worker processes (default: one a core).
+    trained in this process, else in `jobs` worker processes (default: one a core). trainings:
+    how often at each point, where training has chance in it.
     """
+    often = problem.trainings if trainings is None else trainings
+    rule = "trainings must be 2 or more where training has chance in it, else 1"
+    check(often > 1 if problem.trainings > 1 else often == 1, rule, trainings=often)
     space = problem.setting.space
     inside = usual_points(space.dims) if points is None else points
     known, held = design(space, inside), held_out_design(space, held_out)
     began, every = time.perf_counter(), np.concatenate([known, held])
     fingerprint, count, found = "", 0, list[FloatArray]()
-    for number in range(problem.trainings):
-        one = replace(problem.usual, training=number if problem.trainings > 1 else None)
+    for number in range(often):
+        one = replace(problem.usual, training=number if often > 1 else None)
         fingerprint, trained, scores = _trained(one, device, every, jobs, advance)
         found.append(scores)
         count += trained
@@ -64,10 +69,10 @@ def make_table(
         "trained": count,
         "seconds": round(time.perf_counter() - began, 1),
         "versions": _versions(),
-        "command": _command(problem, device, inside, held_out),
+        "command": _command(problem, device, inside, held_out, often),
     }
     each, held_each = np.split(np.stack(found), [len(known)], axis=2)
-    several = (each, held_each) if problem.trainings > 1 else (None, None)
+    several = (each, held_each) if often > 1 else (None, None)
     means = each.mean(axis=0), held_each.mean(axis=0)
     return Table(known, means[0], held, means[1], powers_of(space), about, *several)
 
@@ -96,8 +101,11 @@ def _trained(
     return trainer.fingerprint, trials.trained, values
 
 
-def _command(problem: RealProblem, device: Device, inside: int, held_out: int) -> str:
+def _command(
+    problem: RealProblem, device: Device, inside: int, held_out: int, trainings: int
+) -> str:
     option = "" if device.torch is None else f" --device {device.device}"
+    option += f" --trainings {trainings}" if trainings > 1 else ""
     return f"{made_by(problem.usual.name)} --points {inside} --held-out {held_out}{option}"
 
 

@@ -64,7 +64,7 @@ class RealProblem(NamedProblem):
 
     @property
     def trainings(self) -> int:
-        """How often a table has each model trained: once, unless training has chance in it."""
+        """How often a table usually has each model trained: once, but where chance takes part."""
         return 1
 
     @property
@@ -97,11 +97,13 @@ class RealProblem(NamedProblem):
             return LiveObjectives(self, agents)
         table, again = load_table(self.table, self.usual.name), made_by(self.usual.name)
         known, dims = self.setting.agents, self.setting.space.dims
-        if (table.agents, table.dims, table.trainings) != (known, dims, self.trainings):
+        fits = (table.agents, table.dims) == (known, dims)
+        if not fits or (table.trainings > 1) != (self.trainings > 1):
+            often = "several trainings" if self.trainings > 1 else "one training"
             raise StorageError(
                 f"the table {self.table!r} must have {known} agents, {dims} parameters and "
-                f"{self.trainings} trainings a point, got {table.agents}, {table.dims} and "
-                f"{table.trainings}; make it again: {again}"
+                f"{often} a point, got {table.agents}, {table.dims} and {table.trainings}; make "
+                f"it again: {again}"
             )
         return TableObjectives(table, agents, training=self.training)
 

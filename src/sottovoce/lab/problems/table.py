@@ -3,11 +3,14 @@
 A table has the score of every agent at the points of one design (`design.py`), and at other
 points that nothing but the test of the table uses. Between the points of the design, scores are
 interpolated linearly on the simplices of its Delaunay triangulation; so a value is never beyond
-those around it. Where training has chance in it, a table has several trainings at each point: the
-mean is interpolated, and a query is off it by as much as one training at a point of the simplex
-around it was. Which one the run and the query decide, so that a query asked again has the same
-score. A smoothed spline is a little nearer to the truth on the mean, but can overshoot:
+those around it. A smoothed spline is a little nearer to the truth on the mean, but can overshoot:
 `python benchmarks/interpolation.py` compares them.
+
+Where training has chance in it, a table has several trainings at each point: the score of a query
+is that of one of them at one corner of the simplex around it, drawn by the weights of the
+corners. So its mean is the interpolated one, and no score is one that no training had. Run and
+query decide which, so that a query asked again has the same score.
+
 `sottovoce table check` prints how far interpolated scores are from those of models that were
 really trained.
 
@@ -36,6 +39,7 @@ from sottovoce.lab.problems.chance import chance
 from sottovoce.lab.problems.datasets import cache_home
 
 FORMAT = 1
+DRAWS = 16  # of a table's chance, to see its spread
 STEPS = 65535  # scores are kept as multiples of 1/65535
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -131,7 +135,7 @@ class Table:
             corner = np.sum(np.cumsum(weights, axis=1)[:, :-1] <= one[:, None], axis=1)
             place = np.take_along_axis(corners, corner[:, None], axis=1)[:, 0]
             which = (other * self.trainings).astype(np.int64)
-            scores += self.trained[which, agents, place] - self.values[agents, place]
+            scores = self.trained[which, agents, place]
         return np.asarray(np.clip(scores, 0.0, 1.0)).reshape(count, each)
 
     def save(self, path: Path) -> None:
@@ -305,9 +309,9 @@ def held_out_error(table: Table) -> TableError:
 
 
 def _noise(table: Table, points: FloatArray) -> dict[str, float]:
-    """The deviation between trainings, of those held out and of as many draws of the table."""
+    """The deviation between trainings, of those held out and of draws of the table."""
     if table.held_trained is None:
         return {}
-    draws = np.stack([table.at(points, training) for training in range(table.trainings)])
+    draws = np.stack([table.at(points, training) for training in range(DRAWS)])
     pairs = {"noise": table.held_trained, "drawn": draws}
-    return {name: float(np.sqrt(np.mean(np.var(v, axis=0)))) for name, v in pairs.items()}
+    return {name: float(np.sqrt(np.mean(np.var(v, axis=0, ddof=1)))) for name, v in pairs.items()}

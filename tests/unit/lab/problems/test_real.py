@@ -111,7 +111,9 @@ def test_a_limit_that_no_trial_can_keep_is_refused() -> None:
         Small(limit=0)
 
 
-@pytest.mark.parametrize("name", ["landmine", "har", "har:split=run", "digits"])
+@pytest.mark.parametrize(
+    "name", ["landmine", "landmine:score=probability", "har", "har:split=run", "digits"]
+)
 def test_a_shipped_table_was_made_from_these_data_by_todays_procedure(name: str) -> None:
     if "SOTTOVOCE_DATA" not in os.environ:
         pytest.skip("needs the data: set SOTTOVOCE_DATA")
@@ -142,6 +144,19 @@ def test_models_trained_anew_score_as_the_shipped_table_says(
     difference = np.abs(trainer.scores(agents, table.points[rows]) - table.values[agents, rows])
     assert np.mean(difference < 1e-4) >= alike
     assert np.mean(difference) < 0.05
+
+
+def test_a_shipped_table_of_chance_has_the_score_of_every_training() -> None:
+    if "SOTTOVOCE_DATA" not in os.environ:
+        pytest.skip("needs the data: set SOTTOVOCE_DATA")
+    table = load_table("landmine-score=probability")
+    assert table.trained is not None
+    agents, rows = np.asarray([0, 12, 28]), np.asarray([5, 400, 600])
+    for training in (0, 1):
+        problem = problem_named(f"landmine:score=probability,training={training}")
+        assert isinstance(problem, RealProblem)
+        scores = problem.trainer(device_named(None)).scores(agents, table.points[rows])
+        np.testing.assert_allclose(scores, table.trained[training, agents, rows], atol=1e-5)
 
 
 def test_a_level_is_subtracted_from_every_value_and_changes_no_regret(tables: Path) -> None:
@@ -207,6 +222,10 @@ def test_a_table_of_chance_has_every_training_and_a_run_meets_one_at_each_query(
     np.testing.assert_allclose(made.trained.mean(axis=(1, 2)), [0.0, 0.1, 0.2], atol=1e-5)
     np.testing.assert_allclose(made.values, 0.1, atol=1e-5)
     made.save(tables / "noisy.npz")
+    assert make_table(Noisy(), device_named(None), points=4, held_out=1, trainings=2).trainings == 2
+    for problem, often in ((Noisy(), 1), (Small(), 2)):
+        with pytest.raises(InvalidInput, match="trainings must be 2 or more where"):
+            make_table(problem, device_named(None), points=4, held_out=1, trainings=often)
     points = np.random.default_rng(0).random((4, 50, 2))
     one, other = (Noisy().draw(4, np.random.default_rng(k)).values(points) for k in (0, 1))
     for values in (one, other):
@@ -225,5 +244,5 @@ def test_live_trials_of_each_training_are_kept_apart() -> None:
 
 def test_a_table_with_too_few_trainings_is_refused(tables: Path) -> None:
     save_table(tables / "noisy.npz")
-    with pytest.raises(StorageError, match=r"and 3 trainings a point, got 4, 2 and 1; .* noisy"):
+    with pytest.raises(StorageError, match=r"several trainings a point, got 4, 2 and 1; .* noisy"):
         drawn(Noisy(), 2)
