@@ -96,6 +96,7 @@ class Vary:
     parameter: str
     direction: str
     paper: str
+    cause: str = ""  # why measured regret may not follow
 
     @property
     def verb(self) -> str:

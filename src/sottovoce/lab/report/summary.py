@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from sottovoce.lab.experiments.results import ClaimResult, FigureResult
 
 NOT_THE_PAPERS = ("not reported", "not in the paper")  # what claims say that are not the paper's
+_MANY = (("holds", "hold"), ("within noise", "within noise"), ("does not hold", "do not hold"))
 HEADS = ("claim", "paper", "ours", "verdict", "other ways", "cause where they differ")
 
 
@@ -33,10 +34,7 @@ def verdicts(claims: Iterable[ClaimResult]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     if counts.total() == 1:
         return next(iter(counts))
-    return ", ".join(f"{counts[v]} {v}" for v in sorted(counts, key=_ORDER.index))
-
-
-_ORDER = ["holds", "within noise", "does not hold"]
+    return ", ".join(f"{counts[verdict]} {words}" for verdict, words in _MANY if counts[verdict])
 
 
 def _lines(figure: FigureResult) -> dict[str, list[ClaimResult]]:
@@ -77,8 +75,8 @@ def _measured(claims: Sequence[ClaimResult]) -> str:
 
 
 def _number(claim: ClaimResult) -> str:
-    sign = "+" if claim.interval is not None and claim.measured >= 0 else ""
-    return sign + _scaled(claim, claim.measured)
+    compared = claim.interval is not None
+    return f"{claim.measured + 0.0:+.4f}" if compared else _scaled(claim, claim.measured)
 
 
 def _scaled(claim: ClaimResult, value: float) -> str:
