@@ -9,6 +9,7 @@ as they come and with 0.5 subtracted from every one. Each run has its own functi
 from __future__ import annotations
 
 import argparse
+
 import numpy as np
 
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from sottovoce.lab.experiments.results import ClaimResult, FigureResult
+from sottovoce.lab.experiments.results import ClaimResult, FigureResult, Verdict
 
 NOT_THE_PAPERS = ("not reported", "not in the paper")  # what claims say that are not the paper's
-_MANY = (("holds", "hold"), ("within noise", "within noise"), ("does not hold", "do not hold"))
+_MANY: dict[Verdict, str] = {
+    "holds": "hold",
+    "within noise": "within noise",
+    "does not hold": "do not hold",
+}
 HEADS = ("claim", "paper", "ours", "verdict", "other ways", "cause where they differ")
 
 
@@ -34,7 +38,9 @@ def verdicts(claims: Iterable[ClaimResult]) -> str:
     counts = Counter(claim.verdict for claim in claims)
     if counts.total() == 1:
         return next(iter(counts))
-    return ", ".join(f"{counts[verdict]} {words}" for verdict, words in _MANY if counts[verdict])
+    return ", ".join(
+        f"{counts[verdict]} {words}" for verdict, words in _MANY.items() if counts[verdict]
+    )
 
 
 def _lines(figure: FigureResult) -> dict[str, list[ClaimResult]]:

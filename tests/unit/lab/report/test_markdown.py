@@ -126,7 +126,7 @@ def test_where_a_document_has_room_each_claim_of_the_paper_has_one_line(
     document.write_text(f"# Mine\n\n{BEGIN_CLAIMS}\nstale\n{END_CLAIMS}\n\nafter\n")
     changed(results, claims=CLAIMS, paper="Fig. 9")
     text = update_markdown(results, document).read_text()
-    row = "| both (Fig. 9) | better | -0.0010 to +0.0020 | 1 holds, 1 within noise | – | noise |"
+    row = "| both (Fig. 9) | better | -0.0010 to +0.0020 | 1 hold, 1 within noise | – | noise |"
     assert row in text
     assert "| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | – | the level |" in text
     assert "| d (Fig. 9) |" not in text
