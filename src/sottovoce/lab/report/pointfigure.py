@@ -34,9 +34,10 @@ def _draw_series(axes: Any, series: Series) -> Any:
         if at is not None and point.error:
             ends = [point.value - point.error, point.value + point.error]
             axes.plot([at, at], ends, color=colour, linewidth=0.8, zorder=3, clip_on=False)
-    solid, dashed = (list(zip(*line, strict=True)) or [(), ()] for line in series.lines())
+    solid, dashed = (list(zip(*line, strict=True)) for line in series.lines())
     look: dict[str, Any] = {"color": colour, "marker": marker, "ms": size, "clip_on": False}
-    axes.plot(*dashed, zorder=4, **look, **_HOLLOW)
+    if dashed:  # a line without points would reach for the figure's corner in its layout
+        axes.plot(*dashed, zorder=4, **look, **_HOLLOW)
     (handle,) = axes.plot(*solid, zorder=5, **look, **_FILLED)
     return handle
 
