@@ -9,26 +9,13 @@ as they come and with 0.5 subtracted from every one. Each run has its own functi
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.lab.problems.synthetic import SPACE, Shifted, Synthetic
+from sottovoce.lab.problems.synthetic import SPACE, Synthetic
 from sottovoce.simulation import Draws, simulate
-
-
-@dataclass(frozen=True)
-class Lowered(Synthetic):
-    """The synthetic problem with a constant subtracted from every value."""
-
-    by: float = 0.5
-
-    def draw(self, agents: int, random: np.random.Generator) -> Shifted:
-        """The same objectives, lower."""
-        drawn = super().draw(agents, random)
-        return replace(drawn, base=drawn.base - self.by)
 
 
 def main() -> None:
@@ -37,9 +24,11 @@ def main() -> None:
     runs = parser.parse_args().runs
     print(f"{'method':<11}{'values':<9}{'mean':>7}{'median':>8}{'most':>8}   median in rounds")
     for method in (DP_FTS_DE, DP_FTS):
-        for by, name in ((0.0, "raw"), (0.5, "lowered")):
+        for level, name in ((0.0, "raw"), (0.5, "lowered")):
             study = FederatedStudy(SPACE, method, 200, 40)
-            outcomes = [simulate(study, Lowered(by), Draws(0, run)) for run in range(runs)]
+            outcomes = [
+                simulate(study, Synthetic(level=level), Draws(0, run)) for run in range(runs)
+            ]
             shares = np.asarray([[d.clipped for d in o.diagnostics] for o in outcomes])
             each, by_round = shares.mean(axis=1), np.median(shares, axis=0)
             spans = ((0, 1), (5, 10), (10, 20), (20, 40))

@@ -5,18 +5,29 @@ A problem in PROBLEMS is tried with its defaults; to try it with options, add a 
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from sottovoce.lab.contracts import PROBLEM_PROMISES
-from sottovoce.lab.contracts.problems import Examined, Promise
+from sottovoce.lab.contracts.problems import (
+    Examined,
+    Promise,
+    a_seed_decides_everything,
+    agents_are_apart,
+    asking_changes_nothing,
+    values_are_numbers,
+)
 from sottovoce.lab.problems import PROBLEMS, problem_named
 from sottovoce.lab.problems.learners import LearnerProblem
 from sottovoce.lab.problems.sitetable import folder
 
 OPTIONS = [
+    "synthetic:level=0.5",
+    "heterogeneous:level=0.5",
     "heterogeneous:alpha=0",
     "heterogeneous:alpha=1",
     "gp:alpha=0.7",
@@ -33,6 +44,9 @@ OPTIONS = [
     "failing:kinship=strangers",
     "bowl:kinship=strangers",
     "choices:kinship=opposed",
+    "landmine:score=probability",
+    "landmine:standardise=yes",
+    "har:level=1",
 ]
 FAILING = ("failing", "memory")  # problems with places where trials fail
 
@@ -76,7 +90,9 @@ def test_objectives_are_not_flat(seen: Examined) -> None:
 
 
 def test_values_and_optima_are_of_the_order_of_one(seen: Examined) -> None:
-    values, optimum = seen.objectives.values(seen.points(3, 200)), seen.objectives.optimum
+    level = getattr(seen.problem, "level", 0.0)
+    values = seen.objectives.values(seen.points(3, 200)) + level
+    optimum = seen.objectives.optimum + level
     assert np.nanmin(values) > -0.3
     assert np.all((optimum > 0.5) & (optimum < 1.3))
 
@@ -87,3 +103,21 @@ def test_on_a_finite_space_the_optimum_is_exactly_the_largest_value(seen: Examin
     points = seen.space.points()
     every = seen.objectives.values(np.broadcast_to(points, (seen.agents, *points.shape)))
     assert np.array_equal(np.nanmax(every, axis=1), seen.objectives.optimum)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("SOTTOVOCE_DATA" not in os.environ, reason="needs the data")
+def test_models_trained_live_with_chance_in_them_keep_the_promises_of_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOTTOVOCE_CACHE", str(tmp_path))
+    live = Examined(problem_named("landmine:objective=live,score=probability"))
+    for promise in (
+        values_are_numbers,
+        asking_changes_nothing,
+        a_seed_decides_everything,
+        agents_are_apart,
+    ):
+        promise(live)
+    one, other = (live.drawn(seed).values(live.points()) for seed in (1, 2))
+    assert np.any(one != other)  # another run, other folds

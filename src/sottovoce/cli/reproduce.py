@@ -32,6 +32,10 @@ def reproduce(
     objective: Annotated[
         str | None, typer.Option(help="Of real problems: table, or live to train every model.")
     ] = None,
+    functions: Annotated[
+        int | None,
+        typer.Option(help="Draw so many functions, --runs starts each; for what share it holds."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
@@ -52,6 +56,8 @@ def reproduce(
         raise InvalidInput("name a figure, a group or all; --list shows them")
     check_figure(Path("figure.png"))  # said before the work
     chosen = [figure.with_runs(runs, seed) for figure in chosen_figures(figures)]
+    if functions is not None:
+        chosen = [figure.by_function(functions) for figure in chosen]
     if objective is not None:
         chosen = [figure.with_objective(objective) for figure in chosen]
     if device is not None:
@@ -87,6 +93,9 @@ def report(
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the verdicts into this document.")
     ] = None,
+    keep: Annotated[
+        bool, typer.Option(help="In it, keep verdicts of figures that the folder does not hold.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Make one self-contained HTML page of all figures in a folder."""
@@ -95,7 +104,7 @@ def report(
 
     path = write_report(folder)
     if markdown is not None:
-        update_markdown(folder, markdown)
+        update_markdown(folder, markdown, keep=keep)
     if as_json:
         print_json({"page": str(path)})
     else:

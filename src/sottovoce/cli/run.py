@@ -44,6 +44,9 @@ def run(
     ] = None,
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1.")] = None,
     runs: Annotated[int | None, typer.Option(help="Runs to average over.")] = None,
+    starts: Annotated[
+        int | None, typer.Option(help="So many runs in a row share their objectives.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the simulation.")] = None,
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
@@ -58,7 +61,7 @@ def run(
 
     base = RunConfig() if config is None else config_from_toml(config)
     own = {"problem": problem, "method": method, "settings": settings, "device": device}
-    size = {"agents": agents, "rounds": rounds, "runs": runs, "seed": seed}
+    size = {"agents": agents, "rounds": rounds, "runs": runs, "starts": starts, "seed": seed}
     chosen = base.changed(**own, **size, epsilon=epsilon, delta=delta, **changes)
     if objective is not None:
         chosen = with_objective(chosen, objective)

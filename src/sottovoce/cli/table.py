@@ -27,6 +27,8 @@ _MEASURES = {
     "spread": "standard deviation of scores",
     "rank": "rank correlation",
     "lost": "lost by trusting it",
+    "noise": "deviation between trainings",
+    "drawn": "the same, as the table draws",
 }
 
 
@@ -58,6 +60,9 @@ def make(
         int | None, typer.Option(help="Inside the cube; those on its boundary come on top.")
     ] = None,
     held_out: Annotated[int, typer.Option(help="Points for the test alone.")] = 256,
+    trainings: Annotated[
+        int | None, typer.Option(help="Of each model, where training has chance in it.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes; default: one a core.")] = None,
     out: Annotated[
         Path | None, typer.Option(help="The file; default: where runs look for it.")
@@ -80,7 +85,13 @@ def make(
     words = "interrupted; what was trained is kept, the same command resumes"
     with interruptible(words), counting("models") as advance:
         made = make_table(
-            problem, chosen, points=points, held_out=held_out, jobs=jobs, advance=advance
+            problem,
+            chosen,
+            points=points,
+            held_out=held_out,
+            trainings=trainings,
+            jobs=jobs,
+            advance=advance,
         )
     made.save(path)
     _show([_described(made) | {"file": str(path)}], as_json)

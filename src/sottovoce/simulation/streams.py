@@ -36,6 +36,7 @@ class Draws:
         chunk: how many agents share a stream.
         on_device: agents' draws come from the device's own generator, when the run is on one.
             That is faster, and gives other numbers of the same distribution.
+        starts: so many runs in a row share their objectives, and differ in all other draws.
 
     Example:
         >>> draws = Draws(seed=0, run=3)
@@ -44,14 +45,22 @@ class Draws:
     """
 
     def __init__(
-        self, seed: int, run: int, *, chunk: int | None = None, on_device: bool = False
+        self,
+        seed: int,
+        run: int,
+        *,
+        chunk: int | None = None,
+        on_device: bool = False,
+        starts: int = 1,
     ) -> None:
         check(seed >= 0 and run >= 0, "seed and run must be at least 0", seed=seed, run=run)
+        check(starts >= 1, "starts must be at least 1", starts=starts)
         default = DEVICE_CHUNK if on_device else CHUNK
         self.seed = seed
         self.run = run
         self.chunk = default if chunk is None else chunk
         self.on_device = on_device
+        self.starts = starts
         check(self.chunk >= 1, "chunk must be at least 1", chunk=chunk)
 
     def stream(self, name: str, number: int = 0, chunk: int = 0) -> np.random.Generator:
@@ -63,7 +72,8 @@ class Draws:
         return int(self.stream(name, number, chunk).integers(2**63))
 
     def _sequence(self, name: str, number: int, chunk: int) -> np.random.SeedSequence:
-        key = (self.run, zlib.crc32(name.encode()), number)
+        run = self.run // self.starts if name == "objectives" else self.run
+        key = (run, zlib.crc32(name.encode()), number)
         return np.random.SeedSequence(self.seed, spawn_key=(*key, chunk) if chunk else key)
 
 

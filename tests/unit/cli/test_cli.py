@@ -323,6 +323,7 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
         "sensitivity": "tight",
         "delta": 0.001,
         "seed": 3,
+        "starts": 1,
         "lengthscale": 0.05,
         "weights": "non-adaptive",
         "solo": "inverse",

@@ -101,3 +101,17 @@ def test_an_agent_takes_one_source_of_draws_and_saves_only_its_own(tmp_path: Pat
     with pytest.raises(InvalidInput, match="only an agent with a generator of its own"):
         Agent(STUDY, 0, draws=draws).save(tmp_path / "agent.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_runs_that_start_anew_on_one_function_share_its_objectives_and_nothing_else() -> None:
+    runs = [Draws(3, run, starts=2) for run in range(4)]
+    functions = [draws.stream("objectives").random() for draws in runs]
+    assert functions[0] == functions[1]
+    assert functions[2] == functions[3]
+    assert functions[0] != functions[2]
+    assert functions[2] == Draws(3, 1).stream("objectives").random()
+    others = [draws.stream("initial").random() for draws in runs]
+    assert len(set(others)) == 4
+    assert others == [Draws(3, run).stream("initial").random() for run in range(4)]
+    with pytest.raises(InvalidInput, match="starts must be at least 1"):
+        Draws(3, 0, starts=0)

@@ -172,7 +172,7 @@ class ConsensusModel(SharedModel):
         """All releases so far, so that none can be missed."""
         return study.method.releases.count(round_number + 1)
 
-    def hear(self, vectors: NDArray[np.float64]) -> None:
+    def hear(self, vectors: FloatArray) -> None:
         """All of them anew, if one is not what it was."""
         before = self._vectors
         if before is None or not np.array_equal(before, vectors[: len(before)]):

@@ -34,6 +34,7 @@ class RunConfig:
     rounds: int | None = None
     runs: int = 5
     seed: int = 0
+    starts: int = 1  # so many runs in a row share their objectives
     delta: float | None = None  # None: N^(−1.1), the paper's
     epsilon: float | None = None  # in place of a noise: the least that keeps within it
     settings: str | None = None  # the paper's: a name from PAPER
@@ -46,6 +47,7 @@ class RunConfig:
             if name != "changes" and value is not None:
                 check_type(name, plain_type(hint), value)
         check(self.runs >= 1, "runs must be at least 1", runs=self.runs)
+        check(self.starts >= 1, "starts must be at least 1", starts=self.starts)
         check(self.seed >= 0, "seed must be at least 0", seed=self.seed)
         check(self.delta is None or 0 < self.delta < 1, "delta must be in (0, 1)", delta=self.delta)
         # one name for one problem, however it was written

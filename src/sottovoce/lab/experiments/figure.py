@@ -14,13 +14,14 @@ from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.federation.methods import method_named
 from sottovoce.files import read_toml
 from sottovoce.lab.experiments.config import RunConfig, config_from, real, with_objective
-from sottovoce.lab.experiments.results import Role
+from sottovoce.lab.experiments.results import Role, Spender
 from sottovoce.privacy.release import Mechanism
 
 MEASURES = ("mean", "final", "first")
 Kind = Literal["convergence", "tradeoff"]
 RUNS = 5  # the paper's, for its synthetic figures
 ROLES = get_args(Role)
+BY_FUNCTION = "-by-function"
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Curve:
     role: Role = "method"
     series: str | None = None  # of a trade-off: the points that one line joins
     given: tuple[str, ...] = ()  # the parameters that set it apart
+    accounted: str | None = None  # ε as if of this kind of sampling, which bounds nothing
 
 
 @dataclass(frozen=True)
@@ -41,9 +43,10 @@ class Claim:
     better/than: the first curve's regret is below the second's, or below `factor` times it.
     comparable/than: they differ by less than the margin.
     quantity/of/value: a number of one curve is the value, within the tolerance: ε by the name of
-    an accountant, "clipped_fraction", or "final", the regret at T.
+    an accountant, "clipped_fraction", "final", the regret at T, or "regret", by the measure.
     measure: regret averaged over t = 1..T ("mean"), at T ("final"), over t = 1..5 ("first"), or at
     a t that is given.
+    line: what a summary says for all claims that share it. cause: why it may not hold.
     """
 
     claim: str
@@ -58,6 +61,8 @@ class Claim:
     of: str | None = None
     value: float = 0.0
     tolerance: float = 0.0
+    line: str = ""
+    cause: str = ""
 
     def __post_init__(self) -> None:
         kinds = [self.better, self.comparable, self.quantity]
@@ -91,6 +96,7 @@ class Vary:
     parameter: str
     direction: str
     paper: str
+    cause: str = ""  # why measured regret may not follow
 
     @property
     def verb(self) -> str:
@@ -107,7 +113,9 @@ class Figure:
     """A figure of the paper, or one of your own.
 
     kind: regret against queries, or a trade-off: regret after the last query against ε.
-    group: words with slashes between; each of them chooses it.
+    group: words with slashes between; each of them chooses it. like, variant: the figure that
+    this one is again, and in which other way. functions: drawn so many times, each with `starts`
+    runs. accountant: whose ε a trade-off stands over.
     """
 
     name: str
@@ -119,10 +127,17 @@ class Figure:
     group: str = "own"
     vary: tuple[Vary, ...] = ()  # instead of curves that are written out
     kind: Kind = "convergence"
+    like: str | None = None
+    variant: str = ""
+    functions: int = 0
+    accountant: Spender = "moments"
 
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
         check(self.kind in get_args(Kind), f"kind must be one of {get_args(Kind)}", kind=self.kind)
+        known = get_args(Spender)
+        rule = f"accountant must be one of {known}"
+        check(self.accountant in known, rule, accountant=self.accountant)
         check(bool(labels), "a figure must have curves", figure=self.name)
         check(len(set(labels)) == len(labels), "labels of curves must differ", labels=labels)
         for claim in self.claims:
@@ -141,6 +156,19 @@ class Figure:
         changes: dict[str, Any] = {"seed": seed} if runs is None else {"seed": seed, "runs": runs}
         return self._changed(lambda config: replace(config, **changes))
 
+    def by_function(self, count: int) -> Figure:
+        """The same figure over so many draws of the objectives, each with its runs as starts."""
+        check(count >= 2, "functions must be at least 2", functions=count)
+        check(not self.vary, f"{self.name} varies constants: it cannot be told by function")
+        return replace(
+            self._changed(lambda c: replace(c, runs=count * c.runs, starts=c.runs)),
+            name=self.name + BY_FUNCTION,
+            title=f"{self.title}, function by function",
+            like=self.like or self.name,
+            variant=", ".join(filter(None, (self.variant, f"{count} functions"))),
+            functions=count,
+        )
+
     def on_device(self, device: str) -> Figure:
         """The same figure with every curve simulated there."""
         return self._changed(lambda config: replace(config, device=device))
@@ -156,10 +184,15 @@ class Figure:
         return replace(self, curves=tuple(changed))
 
 
-def figure_from(data: Mapping[str, Any], name: str) -> Figure:
-    """A figure from the content of its TOML file."""
+def figure_from(
+    data: Mapping[str, Any], name: str, others: Mapping[str, Mapping[str, Any]] | None = None
+) -> Figure:
+    """A figure from the content of its TOML file; `others` are those that it may be like."""
     parts = ("common", "curves", "claims", "vary")
-    _keys(data, ("title", "paper", "about", "group", "kind", "runs", *parts), name)
+    words = ("title", "paper", "about", "group", "kind", "runs", "like", "variant", "accountant")
+    _keys(data, (*words, *parts), name)
+    if "like" in data:
+        data = _merged(data, name, _read_others() if others is None else others)
     check("title" in data, f"{name} must have a title")
     common = data.get("common", {})
     check(isinstance(common, dict), f"{name}: common must be a table", common=common)
@@ -178,7 +211,27 @@ def figure_from(data: Mapping[str, Any], name: str) -> Figure:
         data.get("group", "own"),
         vary,
         data.get("kind", "convergence"),
+        data.get("like"),
+        data.get("variant", ""),
+        accountant=data.get("accountant", "moments"),
     )
+
+
+def _merged(
+    data: Mapping[str, Any], name: str, others: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What a figure is with all that it does not say taken from the one that it is like.
+
+    Common parameters are changed one by one; curves and claims come on top.
+    """
+    _known(data["like"], list(others), name, "figure to be like")
+    base = others[data["like"]]
+    check("like" not in base, f"{name}: like must name a figure of its own", like=data["like"])
+    variant = data.get("variant")
+    check(isinstance(variant, str) and bool(variant), f"{name} must say its variant", got=variant)
+    lists = {key: [*base.get(key, []), *_tables(data, key, name)] for key in ("curves", "claims")}
+    common = {**base.get("common", {}), **data.get("common", {})}
+    return {**base, **data, **lists, "common": common}
 
 
 def _filled(kind: Any, entry: Mapping[str, Any], name: str) -> Any:
@@ -206,11 +259,12 @@ def _varied(vary: Iterable[Vary], common: Mapping[str, Any], name: str) -> Itera
 def _curve(entry: Mapping[str, Any], common: Mapping[str, Any], name: str) -> Curve:
     own = dict(entry)
     label, role, series = own.pop("label", None), own.pop("role", "method"), own.pop("series", None)
+    accounted = own.pop("accounted", None)
     check(isinstance(label, str) and bool(label), f"{name}: a curve needs a label", label=label)
     check(role in ROLES, f"{name}: role must be one of {ROLES}", role=role)
     shared = _applicable(common, own.get("method", common.get("method")), name)
     config = config_from({**shared, **own}, f"{name}, curve {label!r}")
-    return Curve(label, config, role, series, tuple(sorted(set(own) - {"method"})))
+    return Curve(label, config, role, series, tuple(sorted(set(own) - {"method"})), accounted)
 
 
 def _applicable(common: Mapping[str, Any], method: Any, name: str) -> dict[str, Any]:
@@ -248,10 +302,15 @@ def figure_from_toml(path: Path) -> Figure:
 
 def known_figures() -> dict[str, Figure]:
     """The paper's figures, by name."""
+    others = _read_others()
+    return {name: figure_from(data, name, others) for name, data in others.items()}
+
+
+def _read_others() -> dict[str, Mapping[str, Any]]:
+    """The content of each figure's file, by name."""
     folder = resources.files("sottovoce.lab.experiments") / "figures"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
-    texts = {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files}
-    return {name: figure_from(tomllib.loads(text), name) for name, text in texts.items()}
+    return {f.name.removesuffix(".toml"): tomllib.loads(f.read_text("utf-8")) for f in files}
 
 
 def chosen_figures(words: Iterable[str]) -> list[Figure]:

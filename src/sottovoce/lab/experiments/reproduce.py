@@ -16,7 +16,7 @@ from sottovoce import __version__
 from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig
-from sottovoce.lab.experiments.figure import Claim, Curve, Figure
+from sottovoce.lab.experiments.figure import BY_FUNCTION, Claim, Curve, Figure
 from sottovoce.lab.experiments.results import CurveResult, FigureResult, Summary
 from sottovoce.lab.experiments.runner import summarise, versions
 from sottovoce.lab.experiments.store import RunResult, Store
@@ -26,7 +26,7 @@ from sottovoce.lab.experiments.verdicts import better_than, judge
 from sottovoce.lab.problems import Problem, problem_named
 from sottovoce.lab.problems.real import RealProblem
 
-_Summaries = dict[tuple[Path, int, float], Summary]  # by folder, runs and δ
+_Summaries = dict[tuple[Path, int, float, str | None], Summary]  # by folder, runs, δ, accounting
 
 _OBJECTIVES = {
     "table": "interpolated in a table of trained models",
@@ -37,9 +37,11 @@ _OBJECTIVES = {
 def store_for(config: RunConfig, out: Path) -> Store:
     """Where a curve's runs are kept: the same place for every figure that has it."""
     study = config.study()
-    key = f"{study.fingerprint}/{config.problem}/{config.seed}/{config.device}".encode()
-    name = f"{study.method.name}-{hashlib.sha256(key).hexdigest()[:12]}"
-    return Store(out / "curves" / name, study, config.problem, config.seed, config.device)
+    key = f"{study.fingerprint}/{config.problem}/{config.seed}/{config.device}"
+    key += "" if config.starts == 1 else f"/{config.starts}"
+    name = f"{study.method.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    folder, seed, device = out / "curves" / name, config.seed, config.device
+    return Store(folder, study, config.problem, seed, device, config.starts)
 
 
 def missing_tasks(figures: Iterable[Figure], out: Path) -> list[Task]:
@@ -84,16 +86,18 @@ def assembled(figure: Figure, out: Path, known: _Summaries) -> list[FigureResult
         store = store_for(curve.config, out)
         results[curve.label] = [store.read(run) for run in range(curve.config.runs)]
         # the same runs may be asked for at another δ, hence with another ε
-        key = store.folder, curve.config.runs, curve.config.resolved_delta()
+        key = store.folder, curve.config.runs, curve.config.resolved_delta(), curve.accounted
         if key not in known:
-            known[key] = summarise(curve.config, results[curve.label])
+            known[key] = summarise(curve.config, results[curve.label], curve.accounted)
         summaries[curve.label] = known[key]
     frame = _unjudged(figure, summaries)
     if figure.vary:
         frame = replace(frame, kind="terms", x_label="factor on the constant")
         return [bound_result(frame, figure, summaries), measured_result(frame, figure, results)]
     claims = (*figure.claims, *_against_controls(figure))
-    return [replace(frame, claims=tuple(judge(claim, results, summaries) for claim in claims))]
+    starts = figure.curves[0].config.starts if figure.functions else 1
+    judged = tuple(judge(claim, results, summaries, starts) for claim in claims)
+    return [replace(frame, claims=judged)]
 
 
 def _unjudged(figure: Figure, summaries: Mapping[str, Summary]) -> FigureResult:
@@ -123,14 +127,20 @@ def _unjudged(figure: Figure, summaries: Mapping[str, Summary]) -> FigureResult:
         y_label=f"{measure}, mean over agents",
         curves=tuple(_curve_result(curve, summaries[curve.label]) for curve in figure.curves),
         claims=(),
-        command=_command(figure.name, config, problem),
+        command=_command(figure, config, problem),
         versions=versions(),
+        like=figure.like,
+        variant=figure.variant,
+        accountant=figure.accountant,
     )
 
 
-def _command(name: str, config: RunConfig, problem: Problem) -> str:
+def _command(figure: Figure, config: RunConfig, problem: Problem) -> str:
     """What makes the figure again."""
-    command = f"sottovoce reproduce {name} --runs {config.runs} --seed {config.seed}"
+    command = f"sottovoce reproduce {figure.name.removesuffix(BY_FUNCTION)}"
+    command += f" --functions {figure.functions}" if figure.functions else ""
+    runs = config.starts if figure.functions else config.runs
+    command += f" --runs {runs} --seed {config.seed}"
     if config.device is not None:
         command += f" --device {config.device}"
     live = isinstance(problem, RealProblem) and problem.objective == "live"
@@ -143,7 +153,7 @@ def _against_controls(figure: Figure) -> list[Claim]:
     claims = []
     for curve in figure.curves:
         method = curve.config.resolved_method()
-        if not method.private or curve.role != "method":
+        if not method.private or curve.role != "method" or curve.accounted is not None:
             continue
         measures = ("final", "mean") if figure.kind == "tradeoff" else ("mean",)
         for control in controls:
@@ -186,7 +196,10 @@ def _curve_result(curve: Curve, summary: Summary) -> CurveResult:
         role=curve.role,
         series=curve.series,
         method=summary.method,
-        parameters={name: curve.config.to_dict()[name] for name in curve.given},
+        parameters={
+            **{name: curve.config.to_dict()[name] for name in curve.given},
+            **({} if curve.accounted is None else {"accounted": curve.accounted}),
+        },
         epsilon=summary.epsilon_by_accountant,
         delta=summary.delta,
         adjacency=summary.adjacency,

@@ -20,6 +20,7 @@ from sottovoce.errors import InvalidInput, StorageError, check
 SCHEMA = 1
 Role = Literal["method", "reference", "control"]
 Verdict = Literal["holds", "within noise", "does not hold"]
+Spender = Literal["moments", "rdp"]  # the accountants that a trade-off may stand over
 AGAIN = "sottovoce reproduce NAME (--list shows the names)"
 
 _NAMES: dict[Any, str] = {str: "text", int: "a whole number"}
@@ -110,8 +111,27 @@ class CurveResult:
 
 
 @dataclass(frozen=True)
+class Share:
+    """Of so many functions: for how many a claim holds, points its way, and does not hold."""
+
+    of: int
+    holds: int
+    towards: int
+    against: int
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        told = f"holds for {self.holds} of {self.of} functions, does not for {self.against}"
+        return f"{told}; the mean points its way for {self.towards}"
+
+
+@dataclass(frozen=True)
 class ClaimResult:
-    """A claim, what was measured, and what follows."""
+    """A claim, what was measured, and what follows.
+
+    line: what a summary says for all claims that share it. cause: why it may not hold.
+    """
 
     claim: str
     paper: str
@@ -120,6 +140,9 @@ class ClaimResult:
     text: str  # what was measured, in words
     verdict: Verdict
     interval: tuple[float, float] | None = None  # of the mean difference, at 95 %
+    share: Share | None = None
+    line: str = ""
+    cause: str = ""
 
     def __post_init__(self) -> None:
         ordered = self.interval is None or self.interval[0] <= self.interval[1]
@@ -148,6 +171,9 @@ class FigureResult:
     claims: tuple[ClaimResult, ...]
     command: str
     versions: Mapping[str, str]
+    like: str | None = None
+    variant: str = ""
+    accountant: Spender = "moments"
 
     def __post_init__(self) -> None:
         named = re.fullmatch(r"[a-z0-9][a-z0-9-]{0,79}", self.name) is not None
@@ -163,10 +189,10 @@ class FigureResult:
         check(bool(points), "a trade-off must have a curve with a series")
         for curve in points:
             spent = curve.epsilon or {}
-            moments, pld = spent.get("moments"), spent.get("pld")
-            known = moments is not None and min(moments, pld or 0) >= 0
+            first, pld = spent.get(self.accountant), spent.get("pld")
+            known = first is not None and min(first, pld or 0) >= 0
             rule = f"{curve.full_label!r} has a series, so its ε must be a number from 0 up"
-            check(known, rule, moments=moments, pld=pld)
+            check(known, rule, **{self.accountant: first, "pld": pld})
 
     @property
     def heading(self) -> str:

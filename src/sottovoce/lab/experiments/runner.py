@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,8 @@ def planned_events(study: FederatedStudy) -> list[Event]:
 def run_one(config: RunConfig, run: int, callback: RunCallback | None = None) -> RunResult:
     """One run of a config, by its number."""
     problem = problem_named(config.problem)
-    return run_study(config.study(), problem, config.seed, run, callback, config.device)
+    study, device = config.study(), config.device
+    return run_study(study, problem, config.seed, run, callback, device, config.starts)
 
 
 def run_all(
@@ -48,7 +50,8 @@ def run_all(
     """
     if folder is None:
         return [run_one(config, run, callback) for run in range(config.runs)]
-    store = Store(folder, config.study(), config.problem, config.seed, config.device)
+    study, name = config.study(), config.problem
+    store = Store(folder, study, name, config.seed, config.device, config.starts)
     missing = store.missing(config.runs)
     if jobs == 1 and cluster is None:
         for run in missing:
@@ -65,10 +68,14 @@ def run_all(
     return [store.read(run) for run in range(config.runs)]
 
 
-def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
-    """What the runs show: all parameters, regret, ε, and how the releases went."""
+def summarise(config: RunConfig, results: list[RunResult], accounted: str | None = None) -> Summary:
+    """What the runs show: all parameters, regret, ε, and how the releases went.
+
+    accounted: the ε that another kind of sampling would have had, which bounds nothing here.
+    """
     study, delta = config.study(), config.resolved_delta()
-    by_accountant = every_epsilon(planned_events(study), delta)
+    spent = planned_events(study if accounted is None else _sampled(config, accounted).study())
+    by_accountant = every_epsilon(spent, delta)
     accountant = "pld" if "pld" in by_accountant else "rdp"
     means = np.asarray([result.regret.mean(axis=0) for result in results])
     clipped = np.asarray([result.clipped for result in results])
@@ -83,7 +90,7 @@ def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
         epsilon_by_accountant={name: _finite(e) for name, e in by_accountant.items()},
         delta=delta,
         accountant=accountant,
-        adjacency=adjacency(planned_events(study)),
+        adjacency=adjacency(spent),
         regret=Trace(
             tuple(range(study.rounds + 1)),
             tuple(means.mean(axis=0).tolist()),
@@ -97,6 +104,10 @@ def summarise(config: RunConfig, results: list[RunResult]) -> Summary:
         config=plain(config.to_dict()),
         versions=versions(),
     )
+
+
+def _sampled(config: RunConfig, sampling: str) -> RunConfig:
+    return replace(config, changes={**config.changes, "sampling": sampling})
 
 
 def run_and_save(

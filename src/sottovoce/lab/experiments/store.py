@@ -44,6 +44,7 @@ class Store:
     problem: str
     seed: int
     device: str | None = None  # whose draws differ from NumPy's
+    starts: int = 1  # so many runs in a row share their objectives
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -53,6 +54,7 @@ class Store:
             "problem": self.problem,
             "seed": self.seed,
             "device": self.device,
+            **({} if self.starts == 1 else {"starts": self.starts}),
             "study": self.study.to_dict(),
         }
 

@@ -35,11 +35,12 @@ def run_study(
     run: int,
     callback: RunCallback | None = None,
     device: str | None = None,
+    starts: int = 1,
 ) -> RunResult:
     """One run of a study, by its number; a device makes its own draws."""
     began = time.perf_counter()
     watch = None if callback is None else partial(callback, run)
-    draws = Draws(seed, run, on_device=device is not None)
+    draws = Draws(seed, run, on_device=device is not None, starts=starts)
     outcome = simulate(study, problem, draws, watch, device=device)
     return _kept(outcome, time.perf_counter() - began)
 
@@ -71,8 +72,9 @@ class Task:
 
     def compute(self) -> RunResult:
         """Run it."""
-        seed, device = self.store.seed, self.store.device
-        return run_study(self.store.study, self.problem, seed, self.run, device=device)
+        study, seed = self.store.study, self.store.seed
+        device, starts = self.store.device, self.store.starts
+        return run_study(study, self.problem, seed, self.run, device=device, starts=starts)
 
     def kept(self, result: RunResult) -> str:
         """Keep the result, and say whose it is."""

@@ -106,7 +106,8 @@ def measured_result(
         curves.append(_curve(entry.symbol, means, errors))
         low, high = entry.label(FACTORS[0]), entry.label(FACTORS[2])
         better, worse = (low, high) if entry.direction == "up" else (high, low)
-        claim = Claim(f"regret {entry.verb} with {entry.symbol}", entry.paper, better, than=worse)
+        words, why = f"regret {entry.verb} with {entry.symbol}", entry.cause
+        claim = Claim(words, entry.paper, better, than=worse, cause=why)
         claims.append(judge(claim, results, {}))
     return replace(
         frame,

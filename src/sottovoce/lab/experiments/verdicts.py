@@ -2,13 +2,16 @@
 
 Curves of one figure meet the same objectives, initial points and coins in each run, so they are
 compared run by run: d_r is the difference in run r, and the claim is judged by the 95 % interval
-of its mean (Student's t over runs).
+of its mean (Student's t over runs). Where several runs in a row start anew on one function, the
+interval is over functions, and each function has a verdict of its own, over its starts.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.stats import t as student
@@ -16,7 +19,7 @@ from scipy.stats import t as student
 from sottovoce.arrays import FloatArray
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.experiments.figure import Claim
-from sottovoce.lab.experiments.results import ClaimResult, Summary, Verdict
+from sottovoce.lab.experiments.results import ClaimResult, Share, Summary, Verdict
 from sottovoce.lab.experiments.store import RunResult
 
 LEVEL = 0.95
@@ -35,21 +38,46 @@ def measured(results: list[RunResult], measure: str | int) -> FloatArray:
 
 
 def judge(
-    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+    claim: Claim,
+    results: Mapping[str, list[RunResult]],
+    summaries: Mapping[str, Summary],
+    starts: int = 1,
 ) -> ClaimResult:
-    """Bear the claim out, refute it, or say that the runs cannot tell."""
-    if claim.quantity is not None:
-        return _judge_quantity(claim, results, summaries)
+    """Bear the claim out, refute it, or say that the runs cannot tell.
+
+    starts: so many runs in a row are of one function.
+    """
+    judged = _judge_quantity if claim.quantity is not None else _judge_difference
+    found = replace(judged(claim, results, summaries, starts), line=claim.line, cause=claim.cause)
+    return (
+        found if found.share is None else replace(found, text=f"{found.text}; {found.share.words}")
+    )
+
+
+def _judge_difference(
+    claim: Claim,
+    results: Mapping[str, list[RunResult]],
+    _: Mapping[str, Summary],
+    starts: int,
+) -> ClaimResult:
     one, other = str(claim.better or claim.comparable), str(claim.than)
     ours, theirs = (measured(results[label], claim.measure) for label in (one, other))
-    difference = claim.factor * theirs - ours
-    mean, error, reach = interval_of(difference)
-    verdict = (
-        _compared(mean, reach) if claim.better is not None else _equal(mean, reach, claim.margin)
-    )
+    by_function = (claim.factor * theirs - ours).reshape(-1, starts)
+    mean, error, reach = interval_of(by_function.mean(axis=1))
+    rule = _compared if claim.better is not None else partial(_equal, margin=claim.margin)
+    verdict = rule(mean, reach)
     text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
     interval = (mean - reach, mean + reach) if math.isfinite(reach) else None
-    return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval)
+    share = None if starts == 1 else _share(by_function, rule)
+    return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval, share)
+
+
+def _share(values: NDArray[np.float64], rule: Callable[[float, float], Verdict]) -> Share:
+    """What each function by itself says, from its starts: (functions, starts)."""
+    found = [rule(mean, reach) for mean, _, reach in map(interval_of, values)]
+    towards = [rule(float(mean), 0.0) for mean in values.mean(axis=1)]
+    counts = (found.count("holds"), towards.count("holds"), found.count("does not hold"))
+    return Share(len(values), *counts)
 
 
 def better_than(one: str, other: str, paper: str, measure: str = "mean") -> Claim:
@@ -81,17 +109,23 @@ def _equal(mean: float, reach: float, margin: float) -> Verdict:
 
 
 def _judge_quantity(
-    claim: Claim, results: Mapping[str, list[RunResult]], summaries: Mapping[str, Summary]
+    claim: Claim,
+    results: Mapping[str, list[RunResult]],
+    summaries: Mapping[str, Summary],
+    starts: int,
 ) -> ClaimResult:
     label, quantity = str(claim.of), str(claim.quantity)
-    error = 0.0
+    error, each = 0.0, None  # one number a function, where it has several
     if quantity == "clipped_fraction":
         per_run = np.asarray([result.clipped.mean() for result in results[label]])
-        value, error, _ = interval_of(per_run)
+        each = per_run.reshape(-1, starts).mean(axis=1)
+        value, error, _ = interval_of(each)
         # a rare draw of features has most vectors clipped, so the median tells more
         text = f"{value:.2%} ± {error:.2%}, median over runs {np.median(per_run):.2%}"
-    elif quantity == "final":
-        value, error, _ = interval_of(measured(results[label], "final"))
+    elif quantity in ("final", "regret"):
+        at = "final" if quantity == "final" else claim.measure
+        each = measured(results[label], at).reshape(-1, starts).mean(axis=1)
+        value, error, _ = interval_of(each)
         text = f"{value:.4f} ± {error:.4f}"
     else:
         spent = summaries[label].epsilon_by_accountant.get(quantity)
@@ -100,4 +134,8 @@ def _judge_quantity(
         value, text = spent, f"{spent:.2f}"
     near = abs(value - claim.value) <= claim.tolerance
     verdict: Verdict = "holds" if near else "does not hold"
-    return ClaimResult(claim.claim, claim.paper, value, error, text, verdict)
+    share = None
+    if each is not None and starts > 1:
+        count = int(np.sum(np.abs(each - claim.value) <= claim.tolerance))
+        share = Share(len(each), count, count, len(each) - count)
+    return ClaimResult(claim.claim, claim.paper, value, error, text, verdict, None, share)

@@ -21,10 +21,11 @@ from sottovoce.simulation.problem import Setting
 
 @dataclass(frozen=True)
 class Heterogeneous(NamedProblem):
-    """The mixture of a common function and one's own, by α."""
+    """The mixture of a common function and one's own, by α; level=0.5 centres its values."""
 
     kind: ClassVar[str] = "heterogeneous"
     alpha: float = 0.7
+    level: float = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -40,4 +41,4 @@ class Heterogeneous(NamedProblem):
         """f_base and the f^i, which do not depend on α, and their mixtures."""
         check(agents >= 1, "agents must be at least 1", agents=agents)
         f = drawn_functions(agents + 1, random)
-        return Table(self.alpha * f[1:] + (1 - self.alpha) * f[:1])
+        return Table(self.alpha * f[1:] + (1 - self.alpha) * f[:1] - self.level)

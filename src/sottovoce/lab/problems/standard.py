@@ -16,7 +16,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from sottovoce.lab.problems.functions import FloatArray, StandardFunction
+from sottovoce.arrays import FloatArray
+from sottovoce.lab.problems.functions import StandardFunction
 
 
 @dataclass(frozen=True, kw_only=True)

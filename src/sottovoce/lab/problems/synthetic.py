@@ -2,7 +2,8 @@
 
 One function from a GP with a squared exponential kernel, length scale 0.03, on 1000 equally
 spaced points of [0, 1], scaled to [0, 1]; each agent's objective adds 0.02 or −0.02 to every
-point, at even odds; observations carry Gaussian noise of variance 0.01.
+point, at even odds; observations carry Gaussian noise of variance 0.01. What is not said is
+whether values are centred: `level` is subtracted from every one.
 """
 
 from __future__ import annotations
@@ -65,9 +66,10 @@ class Shifted:
 
 @dataclass(frozen=True)
 class Synthetic(NamedProblem):
-    """The problem as published."""
+    """The problem as published, if values are taken as they come; level=0.5 centres them."""
 
     kind: ClassVar[str] = "synthetic"
+    level: float = 0.0
 
     @property
     def setting(self) -> Setting:
@@ -77,13 +79,13 @@ class Synthetic(NamedProblem):
     def draw(self, agents: int, random: np.random.Generator) -> Shifted:
         """One function, shifted point by point for each agent."""
         check(agents >= 1, "agents must be at least 1", agents=agents)
-        base = drawn_functions(1, random)[0]
+        base = drawn_functions(1, random)[0] - self.level
         return Shifted(base, _drawn_signs(agents, base.size, random))
 
     def draw_on_device(self, agents: int, random: np.random.Generator, stream: Any) -> Shifted:
         """The same, with signs that the device draws and keeps."""
         check(agents >= 1, "agents must be at least 1", agents=agents)
-        base = drawn_functions(1, random)[0]
+        base = drawn_functions(1, random)[0] - self.level
         signs = _drawn_signs(agents, base.size, stream)
         return Shifted(array_namespace(signs).asarray(base, device=signs.device), signs)
 

@@ -5,11 +5,17 @@ points that nothing but the test of the table uses. Between the points of the de
 interpolated linearly on the simplices of its Delaunay triangulation; so a value is never beyond
 those around it. A smoothed spline is a little nearer to the truth on the mean, but can overshoot:
 `python benchmarks/interpolation.py` compares them.
+
+Where training has chance in it, a table has several trainings at each point: the score of a query
+is that of one of them at one corner of the simplex around it, drawn by the weights of the
+corners. So its mean is the interpolated one, and no score is one that no training had. Run and
+query decide which, so that a query asked again has the same score.
+
 `sottovoce table check` prints how far interpolated scores are from those of models that were
 really trained.
 
-Symbols: N agents, D dimensions, K points of the design, H held out, s points asked for; u points
-of the cube, v where they are spread evenly, powers p (D,) with u = v^p.
+Symbols: N agents, D dimensions, K points of the design, H held out, R trainings, s points asked
+for; u points of the cube, v where they are spread evenly, powers p (D,) with u = v^p.
 """
 
 from __future__ import annotations
@@ -30,9 +36,11 @@ from numpy.typing import NDArray
 from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.errors import StorageError, check
 from sottovoce.files import write_whole
+from sottovoce.lab.problems.chance import chance
 from sottovoce.lab.problems.datasets import cache_home
 
 FORMAT = 1
+DRAWS = 16  # of a table's chance, to see its spread
 STEPS = 65535  # scores are kept as multiples of 1/65535
 _UNREADABLE = (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
@@ -42,6 +50,8 @@ class Table:
     """Scores at the points of a design, (N, K), and at points held out, (N, H).
 
     powers: p, as scores are interpolated over v. about: what it was made of, as plain data.
+    trained, held_trained: where training has chance in it, each training's, (R, N, K) and
+    (R, N, H), whose means the others are.
     """
 
     points: FloatArray
@@ -50,6 +60,8 @@ class Table:
     held_values: FloatArray
     powers: FloatArray
     about: dict[str, Any]
+    trained: FloatArray | None = None
+    held_trained: FloatArray | None = None
 
     def __post_init__(self) -> None:
         for points, values in (self.points, self.values), (self.held_points, self.held_values):
@@ -64,6 +76,11 @@ class Table:
         check(alike, "held-out points must be of the same cube and agents as the others")
         known = np.shape(self.powers) == (self.dims,) and bool(np.all(self.powers >= 1))
         check(known, f"powers must be {self.dims} numbers of 1 or more", powers=self.powers)
+        for each, means in (self.trained, self.values), (self.held_trained, self.held_values):
+            shape = None if each is None else each.shape
+            wanted = None if self.trained is None else (self.trainings, *means.shape)
+            rule = f"trainings must be (R, N, K) and (R, N, H), or none: here {wanted}"
+            check(shape == wanted, rule, shape=shape)
 
     @property
     def agents(self) -> int:
@@ -74,6 +91,11 @@ class Table:
     def dims(self) -> int:
         """D."""
         return int(self.points.shape[1])
+
+    @property
+    def trainings(self) -> int:
+        """R."""
+        return 1 if self.trained is None else len(self.trained)
 
     @cached_property
     def _mesh(self) -> Any:
@@ -97,12 +119,22 @@ class Table:
         weights = np.clip(weights, 0.0, 1.0)
         return mesh.simplices[simplex], weights / weights.sum(axis=1, keepdims=True)
 
-    def at(self, points: FloatArray) -> FloatArray:
-        """Interpolated scores of the first N agents, each at points of its own: (N, s)."""
+    def at(self, points: FloatArray, training: int | None = None) -> FloatArray:
+        """Interpolated scores of the first N agents, each at points of its own: (N, s).
+
+        With chance in training, `training` decides it; None: the mean of all.
+        """
         count, each, dims = points.shape
-        corners, weights = self.neighbours(points.reshape(count * each, dims))
-        agents = np.repeat(np.arange(count), each)[:, None]
-        scores = np.sum(self.values[agents, corners] * weights, axis=1)
+        flat = points.reshape(count * each, dims)
+        corners, weights = self.neighbours(flat)
+        agents = np.repeat(np.arange(count), each)
+        scores = np.sum(self.values[agents[:, None], corners] * weights, axis=1)
+        if self.trained is not None and training is not None:
+            one, other = chance(training, agents, flat)
+            corner = np.sum(np.cumsum(weights, axis=1)[:, :-1] <= one[:, None], axis=1)
+            place = np.take_along_axis(corners, corner[:, None], axis=1)[:, 0]
+            which = (other * self.trainings).astype(np.int64)
+            scores = self.trained[which, agents, place]
         return np.asarray(np.clip(scores, 0.0, 1.0)).reshape(count, each)
 
     def save(self, path: Path) -> None:
@@ -113,9 +145,16 @@ class Table:
             "held_points": self.held_points.astype(np.float32),
             "held_values": _whole(self.held_values),
             "powers": self.powers,
+            **self._repeated(),
             "about": np.frombuffer(json.dumps(self.about | {"format": FORMAT}).encode(), np.uint8),
         }
         write_whole(path, lambda part: np.savez_compressed(part, allow_pickle=False, **arrays))
+
+    def _repeated(self) -> dict[str, NDArray[np.uint16]]:
+        """What a file has besides, where training has chance in it."""
+        if self.trained is None or self.held_trained is None:
+            return {}
+        return {"trained": _whole(self.trained), "held_trained": _whole(self.held_trained)}
 
 
 def rounded(scores: FloatArray) -> FloatArray:
@@ -134,13 +173,20 @@ def read_table(path: Path, again: str) -> Table:
             about = json.loads(content["about"].tobytes())
             known = about.pop("format", None)
             check(known == FORMAT, f"format must be {FORMAT}", format=known)
+            several = "trained" in content
+            trained = content["trained"] / STEPS if several else None
+            held_trained = content["held_trained"] / STEPS if several else None
             return Table(
                 content["points"].astype(np.float64),
-                content["values"] / STEPS,
+                content["values"] / STEPS if trained is None else trained.mean(axis=0),
                 content["held_points"].astype(np.float64),
-                content["held_values"] / STEPS,
+                content["held_values"] / STEPS
+                if held_trained is None
+                else held_trained.mean(axis=0),
                 content["powers"],
                 about,
+                trained,
+                held_trained,
             )
     except _UNREADABLE as error:
         raise StorageError(
@@ -188,11 +234,12 @@ def _loaded(path: Path, changed: int, again: str) -> Table:
 
 @dataclass(frozen=True)
 class TableObjectives:
-    """The objectives of the first so many agents of a table."""
+    """The objectives of the first so many agents of a table; `training` decides all chance."""
 
     table: Table
     agents: int
     noise: float = 0.0
+    training: int | None = None
 
     def __post_init__(self) -> None:
         rule = f"agents must be from 1 to {self.table.agents}, as many as the table has"
@@ -208,7 +255,7 @@ class TableObjectives:
         shape, dims = np.shape(points), self.table.dims
         fits = len(shape) == 3 and (shape[0], shape[2]) == (self.agents, dims)
         check(fits, f"points must have shape ({self.agents}, s, {dims})", shape=shape)
-        return self.table.at(np.asarray(points, dtype=np.float64))
+        return self.table.at(np.asarray(points, dtype=np.float64), self.training)
 
 
 @dataclass(frozen=True)
@@ -219,7 +266,9 @@ class TableError:
     percentile. best: mean absolute error at each agent's best tenth of the points. bias: mean
     error. spread: standard deviation of an agent's scores over the points, for scale. rank:
     Spearman correlation of the two. lost: how much worse than the best point the one is that
-    looks best in the table. The last three are means over agents.
+    looks best in the table. The last three are means over agents. noise, drawn: where training
+    has chance in it, the standard deviation between trainings (root mean square over agents and
+    points), of models trained and of what the table says; else 0.
     """
 
     mean: float
@@ -230,6 +279,8 @@ class TableError:
     spread: float
     rank: float
     lost: float
+    noise: float = 0.0
+    drawn: float = 0.0
 
 
 def held_out_error(table: Table) -> TableError:
@@ -252,4 +303,14 @@ def held_out_error(table: Table) -> TableError:
         spread=float(np.mean(np.std(true, axis=1))),
         rank=float(np.mean(ranks)) if ranks else 1.0,
         lost=float(np.mean(true.max(axis=1) - chosen)),
+        **_noise(table, points),
     )
+
+
+def _noise(table: Table, points: FloatArray) -> dict[str, float]:
+    """The deviation between trainings, of those held out and of draws of the table."""
+    if table.held_trained is None:
+        return {}
+    draws = np.stack([table.at(points, training) for training in range(DRAWS)])
+    pairs = {"noise": table.held_trained, "drawn": draws}
+    return {name: float(np.sqrt(np.mean(np.var(v, axis=0, ddof=1)))) for name, v in pairs.items()}

@@ -19,6 +19,7 @@ import numpy as np
 from sottovoce.arrays import FloatArray, IntArray
 from sottovoce.device import device_named
 from sottovoce.errors import check
+from sottovoce.lab.problems.training import Trainer
 from sottovoce.lab.problems.trialcache import Key, TrialCache, trial_key
 from sottovoce.lab.problems.workers import Bench, Workers
 from sottovoce.space import Space
@@ -88,6 +89,12 @@ def _doubt(score: float) -> str | None:
     return None if 0 <= score <= 1 else f"its score must be in [0, 1], got {score:g}"
 
 
+def cached_as(problem: RealProblem, trainer: Trainer) -> str:
+    """What scores are kept under: each training of a model that has chance in it by itself."""
+    name = trainer.fingerprint
+    return name if problem.training is None else f"{name}-{problem.training}"
+
+
 class LiveObjectives:
     """The objectives of the first N agents; each value asked for is a model trained."""
 
@@ -104,7 +111,7 @@ class LiveObjectives:
         self._agents = agents
         self.trials = Trials(
             problem.setting.space,
-            TrialCache(trainer.fingerprint, cache),
+            TrialCache(cached_as(problem, trainer), cache),
             Workers(problem, trainer.batch, workers),
         )
 

@@ -103,7 +103,7 @@ def _level(level: Level, canvas: Canvas) -> str:
 
 
 def _lines(series: Series, canvas: Canvas) -> list[str]:
-    """By pld, if there is any, and over it by moments."""
+    """By pld, if there is any, and over it by the figure's accountant."""
     solid, dashed = series.lines()
     beneath = [canvas.line(dashed, series.key.style.by_pld)] if dashed else []
     return [*beneath, canvas.line(solid, series.key.style)]
@@ -114,7 +114,7 @@ def _point(point: Point, series: Series, canvas: Canvas) -> str:
     parts = [f"<title>{escaped(point.words)}</title>"]
     ends = [canvas.down(point.value + sign * point.error) for sign in (-1, 1)]
     marks = [] if point.pld is None else [(point.pld, True)]
-    for at, hollow in [*marks, (point.moments, False)]:
+    for at, hollow in [*marks, (point.spent, False)]:
         right, up = canvas.spot(at, point.value)
         if point.error:
             parts.append(

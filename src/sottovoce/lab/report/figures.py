@@ -84,22 +84,24 @@ def drawn_points(plot: Plot) -> Any:
     figure, axes = _empty_figure(plot)
     levels = [_draw_level(axes, level) for level in plot.levels]
     first_on_top = [_draw_series(axes, series) for series in plot.series[::-1]]
-    _write_words(axes, plot, [*first_on_top[::-1], *_accountant_keys(), *levels])
+    accountants = _accountant_keys()[: len(plot.legend) - len(plot.series) - len(levels)]
+    _write_words(axes, plot, [*first_on_top[::-1], *accountants, *levels])
     _write_names(figure, axes, plot)
     return figure
 
 
 def _draw_series(axes: Any, series: Series) -> Any:
-    """Both lines with their marks; returns the one by moments."""
+    """Both lines with their marks; returns the one by the figure's accountant."""
     colour, (marker, size) = series.key.style.colour, _MARKERS[series.shape]
-    bars = [(p.pld, p) for p in series.points] + [(p.moments, p) for p in series.points]
+    bars = [(p.pld, p) for p in series.points] + [(p.spent, p) for p in series.points]
     for at, point in bars:
         if at is not None and point.error:
             ends = [point.value - point.error, point.value + point.error]
             axes.plot([at, at], ends, color=colour, linewidth=0.8, zorder=3, clip_on=False)
-    solid, dashed = (list(zip(*line, strict=True)) or [(), ()] for line in series.lines())
+    solid, dashed = (list(zip(*line, strict=True)) for line in series.lines())
     look: dict[str, Any] = {"color": colour, "marker": marker, "ms": size, "clip_on": False}
-    axes.plot(*dashed, zorder=4, **look, **_HOLLOW)
+    if dashed:  # a line without points would reach for the figure's corner in its layout
+        axes.plot(*dashed, zorder=4, **look, **_HOLLOW)
     (handle,) = axes.plot(*solid, zorder=5, **look, **_FILLED)
     return handle
 

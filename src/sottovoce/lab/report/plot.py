@@ -18,7 +18,10 @@ from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.lab.report.styles import ANY, LEVEL_DASHES, Style, styles_for
 from sottovoce.lab.report.text import counted, epsilon, with_error
 
-FILLED = "ε by moments, the paper’s accountant"
+FILLED = {
+    "moments": "ε by moments, the paper’s accountant",
+    "rdp": "ε by Rényi accounting",
+}
 HOLLOW = "ε by pld, the tightest accountant"
 FEW_POINTS = 12  # of a line; so few are marked one by one
 SHAPES = ("circle", "square", "triangle", "diamond")  # of the marks, one for each series
@@ -49,7 +52,7 @@ class Point:
 
     label: str
     words: str  # all of it, for a reader who asks
-    moments: float
+    spent: float  # ε by the figure's accountant
     pld: float | None
     value: float
     error: float
@@ -64,8 +67,8 @@ class Series:
     points: tuple[Point, ...]
 
     def lines(self) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-        """Both lines, (ε, value) in order: by moments, and by pld."""
-        solid = [(point.moments, point.value) for point in self.points]
+        """Both lines, (ε, value) in order: by the figure's accountant, and by pld."""
+        solid = [(point.spent, point.value) for point in self.points]
         dashed = [(point.pld, point.value) for point in self.points if point.pld is not None]
         return sorted(solid), sorted(dashed)
 
@@ -108,7 +111,7 @@ class Plot:
         spot: from (ε, value) to the picture. size: of the font. mark: half a mark's width.
         """
         points = [point for series in self.series for point in series.points]
-        names = [(point.label, spot(point.moments, point.value)) for point in points]
+        names = [(point.label, spot(point.spent, point.value)) for point in points]
         lines = [line for series in self.series for line in series.lines()]
         marks = [box_around(spot(*pair), mark, mark) for line in lines for pair in line]
         drawn = [[spot(*pair) for pair in line] for line in lines]
@@ -116,7 +119,7 @@ class Plot:
             [spot(self.x.low, level.value), spot(self.x.high, level.value)] for level in self.levels
         ]
         for point in points:
-            for at in (point.moments, point.pld):
+            for at in (point.spent, point.pld):
                 ends = (point.value - point.error, point.value + point.error)
                 drawn += [[spot(at, end) for end in ends]] if at is not None else []
         inked = [ink for line in drawn for ink in along(line, size / 2)]
@@ -165,15 +168,17 @@ def _tradeoff(figure: FigureResult) -> Plot:
     styles = styles_for(["method"] * len(names) + [curve.role for curve in others])
     series = []
     for k, name in enumerate(names):
-        points = _points([curve for curve in curves if curve.series == name], figure.quantity)
+        points = _points([curve for curve in curves if curve.series == name], figure)
         shape, style = SHAPES[k % len(SHAPES)], replace(styles[k], dashes=())
         series.append(Series(Key(name, style, _reach(points), shape), shape, points))
     levels = []
     for k, curve in enumerate(others):
         style = replace(styles[len(names) + k], dashes=LEVEL_DASHES[k % len(LEVEL_DASHES)])
         levels.append(Level(Key(curve.label, style, with_error(*curve.regret.last)), *_end(curve)))
-    highest = max(max(p.moments, p.pld or 0.0) for one in series for p in one.points)
-    by = (Key(FILLED, ANY, shape="circle"), Key(HOLLOW, ANY.by_pld, shape="circle", hollow=True))
+    highest = max(max(p.spent, p.pld or 0.0) for one in series for p in one.points)
+    by = [Key(FILLED[figure.accountant], ANY, shape="circle")]
+    if any(p.pld is not None for one in series for p in one.points):
+        by.append(Key(HOLLOW, ANY.by_pld, shape="circle", hollow=True))
     found, rest = {one.key.label: one.key for one in series}, [level.key for level in levels]
     left = iter(rest)
     return Plot(
@@ -190,20 +195,20 @@ def _tradeoff(figure: FigureResult) -> Plot:
     )
 
 
-def _points(curves: Sequence[CurveResult], quantity: str) -> tuple[Point, ...]:
-    points = []
+def _points(curves: Sequence[CurveResult], figure: FigureResult) -> tuple[Point, ...]:
+    points, by_moments = [], figure.accountant == "moments"
     for curve in curves:
-        spent = curve.epsilon or {}
-        moments, pld = spent["moments"] or 0.0, spent.get("pld")
-        by = f"ε = {epsilon(moments)} by moments"
+        every = curve.epsilon or {}
+        spent, pld = every[figure.accountant] or 0.0, every.get("pld") if by_moments else None
+        by = f"ε = {epsilon(spent)} by {figure.accountant}"
         by += f", {epsilon(pld)} by pld" if pld is not None else ""
-        words = f"{curve.full_label}: {quantity} {with_error(*curve.regret.last)} at {by}"
-        points.append(Point(curve.label, words, moments, pld, *_end(curve)))
-    return tuple(sorted(points, key=lambda point: point.moments))
+        words = f"{curve.full_label}: {figure.quantity} {with_error(*curve.regret.last)} at {by}"
+        points.append(Point(curve.label, words, spent, pld, *_end(curve)))
+    return tuple(sorted(points, key=lambda point: point.spent))
 
 
 def _reach(points: Sequence[Point]) -> str:
-    first, last = epsilon(points[0].moments), epsilon(points[-1].moments)
+    first, last = epsilon(points[0].spent), epsilon(points[-1].spent)
     return f"ε {first}" if first == last else f"ε {first} to {last}"
 
 

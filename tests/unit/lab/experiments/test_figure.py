@@ -250,3 +250,64 @@ def test_real_objectives_of_a_figure_can_all_be_trained_live() -> None:
 def test_figures_of_made_up_problems_keep_their_objectives_when_others_go_live() -> None:
     (figure,) = chosen_figures(["impact-of-q"])
     assert figure.with_objective("live") == figure
+
+
+def test_a_figure_may_be_like_another_with_common_parameters_changed() -> None:
+    again = {
+        "like": "mine",
+        "variant": "more noise",
+        "common": {"clip": 7.0},
+        "claims": [{"claim": "too", "paper": "yes", "better": "alone", "than": "together"}],
+    }
+    figure = figure_from(again, "again", {"mine": SMALL})
+    assert (figure.name, figure.title, figure.like) == ("again", "Mine", "mine")
+    assert figure.variant == "more noise"
+    assert figure.curve("together").config.changes == {"clip": 7.0, "noise": 2.0, "regions": 2}
+    assert [claim.claim for claim in figure.claims] == ["it helps", "too"]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"like": "yours", "variant": "v"}, "unknown figure to be like 'yours'"),
+        ({"like": "mine"}, "must say its variant"),
+        ({"like": "again", "variant": "v"}, "like must name a figure of its own"),
+    ],
+)
+def test_a_figure_that_is_like_nothing_is_refused(data: dict[str, Any], problem: str) -> None:
+    others = {"mine": SMALL, "again": {"like": "mine", "variant": "v"}}
+    with pytest.raises(InvalidInput, match=problem):
+        figure_from(data, "mine too", others)
+
+
+def test_by_function_a_figure_has_its_runs_as_starts_of_each() -> None:
+    figure = figure_from({**SMALL, "runs": 5}, "mine").by_function(20)
+    assert {(c.config.runs, c.config.starts) for c in figure.curves} == {(100, 5)}
+    assert (figure.name, figure.like, figure.variant) == (
+        "mine-by-function",
+        "mine",
+        "20 functions",
+    )
+    (centred,) = chosen_figures(["de-with-privacy-centred"])
+    found = centred.by_function(10)
+    assert (found.like, found.variant) == ("de-with-privacy", "centred, 10 functions")
+    with pytest.raises(InvalidInput, match="functions must be at least 2"):
+        centred.by_function(1)
+    (theorem,) = chosen_figures(["theorem"])
+    with pytest.raises(InvalidInput, match="theorem varies constants"):
+        theorem.by_function(10)
+
+
+def test_synthetic_figures_are_there_centred_and_landmine_ones_with_the_authors_score() -> None:
+    for group, variant, changed in (
+        ("synthetic", "centred", "level=0.5"),
+        ("landmine", "the authors' score", "score=probability"),
+    ):
+        figures = chosen_figures([group])
+        again = {f.like: f for f in figures if f.variant == variant}
+        plain = {f.name: f for f in figures if not f.variant and "drivers" not in f.group}
+        assert set(again) == set(plain)
+        for name, figure in again.items():
+            assert all(changed in str(curve.config.problem) for curve in figure.curves)
+            assert figure.claims == plain[str(name)].claims
+            assert [c.label for c in figure.curves] == [c.label for c in plain[str(name)].curves]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.experiments.figure import Claim
-from sottovoce.lab.experiments.results import ClaimResult, Summary
+from sottovoce.lab.experiments.results import ClaimResult, Share, Summary
 from sottovoce.lab.experiments.runner import summarise
 from sottovoce.lab.experiments.store import RunResult
 from sottovoce.lab.experiments.verdicts import better_than, judge, measured
@@ -167,3 +167,69 @@ def test_the_regret_at_the_end_can_be_compared_to_a_published_number() -> None:
         assert found.verdict == expected
         assert found.measured == pytest.approx(0.25)
         assert found.stderr == pytest.approx(0.01 / 3**0.5)
+
+
+def on_functions(*levels: tuple[float, ...]) -> list[RunResult]:
+    """Runs of a constant regret: for each function its starts, in a row."""
+    return [run(np.full(4, level)) for starts in levels for level in starts]
+
+
+def test_by_function_each_has_a_verdict_over_its_starts() -> None:
+    claim = better_than("one", "two", "better")
+    zero = on_functions(*[(0.0, 0.0)] * 3)
+    other = on_functions((1.0, 1.1), (0.5, -0.3), (-1.0, -1.1))  # holds, points that way, does not
+    found = judge(claim, {"one": zero, "two": other}, {}, starts=2)
+    assert found.share == Share(of=3, holds=1, towards=2, against=1)
+    assert found.measured == pytest.approx(0.1 / 3)
+    assert found.verdict == "within noise"
+    assert "holds for 1 of 3 functions, does not for 1" in found.text
+    assert judge(claim, {"one": zero, "two": other}, {}).share is None
+
+
+def test_by_function_the_interval_is_over_functions_not_over_starts() -> None:
+    claim = better_than("one", "two", "better")
+    zero = on_functions(*[(0.0,) * 50] * 3)
+    other = on_functions((1.0,) * 50, (0.5,) * 50, (-0.4,) * 50)
+    assert judge(claim, {"one": zero, "two": other}, {}).verdict == "holds"
+    assert judge(claim, {"one": zero, "two": other}, {}, starts=50).verdict == "within noise"
+
+
+def test_by_function_likeness_and_numbers_have_shares_too() -> None:
+    alike = Claim("alike", "-", comparable="one", than="two", margin=0.2)
+    zero, other = on_functions((0.0, 0.0), (0.0, 0.0)), on_functions((0.1, 0.1), (0.5, 0.5))
+    found = judge(alike, {"one": zero, "two": other}, {}, starts=2)
+    assert found.share == Share(of=2, holds=1, towards=1, against=1)
+    number = Claim("0.1", "-", quantity="final", of="two", value=0.1, tolerance=0.05)
+    found = judge(number, {"two": other}, {}, starts=2)
+    assert found.share == Share(of=2, holds=1, towards=1, against=1)
+
+
+def test_regret_at_a_moment_is_held_against_the_papers() -> None:
+    falling = [run(np.asarray([0.9, 0.5, 0.4]))] * 2
+    for moment, value, expected in ((0, 0.9, "holds"), (1, 0.9, "does not hold")):
+        claim = Claim(
+            "then", "-", quantity="regret", measure=moment, of="one", value=value, tolerance=0.01
+        )
+        assert judge(claim, {"one": falling}, {}).verdict == expected
+
+
+def test_what_a_summary_says_and_the_cause_go_with_the_verdict() -> None:
+    claim = replace(better_than("one", "two", "better"), line="both", cause="the noise")
+    found = verdict(claim, one=runs(1.0), two=runs(1.2))
+    assert (found.line, found.cause) == ("both", "the noise")
+
+
+def test_accounted_as_another_kind_of_sampling_the_loss_is_that_ones() -> None:
+    fixed = RunConfig(agents=29, rounds=60, changes={"participation": 0.35, "sampling": "fixed"})
+    poisson = replace(fixed, changes={"participation": 0.35})
+    some = [run(np.ones(61))]
+    sound, as_if, other = (
+        summarise(fixed, some).epsilon_by_accountant["rdp"],
+        summarise(fixed, some, "poisson").epsilon_by_accountant["rdp"],
+        summarise(poisson, some).epsilon_by_accountant["rdp"],
+    )
+    assert sound is not None
+    assert as_if is not None
+    assert as_if == other
+    assert as_if == pytest.approx(13.78, abs=0.005)
+    assert sound > 10 * as_if

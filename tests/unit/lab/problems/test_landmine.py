@@ -50,9 +50,9 @@ def saved(folder: Path, made: list[tuple[NDArray[Any], NDArray[Any]]], **more: A
     return Found(LANDMINE, LANDMINE.layouts[0], folder, "made up")
 
 
-def trainer(folder: Path) -> LandmineTrainer:
+def trainer(folder: Path, **more: Any) -> LandmineTrainer:
     halves = tuple(stratified_halves(x, y) for x, y in read_fields(saved(folder, fields())))
-    return LandmineTrainer(halves, "made up")
+    return LandmineTrainer(halves, "made up", **more)
 
 
 def test_the_space_has_the_penalty_first_on_linear_scales() -> None:
@@ -97,6 +97,46 @@ def test_a_score_is_the_area_under_the_curve_of_an_svm(tmp_path: Path) -> None:
         machine = SVC(**SPACE.decode(point)).fit(a, c)
         expected.append(roc_auc_score(d, machine.decision_function(b)))
     assert np.array_equal(trainer(tmp_path).scores(agents, points), expected)
+
+
+@pytest.mark.filterwarnings("ignore:The `probability` parameter:FutureWarning")
+def test_the_authors_score_is_of_probabilities_by_platt_scaling(tmp_path: Path) -> None:
+    agents, points = np.asarray([3, 0]), np.asarray([[0.2, 0.01], [0.9, 0.3]])
+    made, scores = fields(), trainer(tmp_path, score="probability").scores(agents, points)
+    for agent, point, score in zip(agents, points, scores, strict=True):
+        x, y = made[agent][0], made[agent][1][:, 0]
+        a, b, c, d = train_test_split(x, y, test_size=0.5, stratify=y, random_state=0)
+        possible = set()
+        for seed in range(40):  # the folds are random; which ones, the training decides
+            machine = SVC(**SPACE.decode(point), probability=True, random_state=seed).fit(a, c)
+            possible.add(roc_auc_score(d, machine.predict_proba(b)[:, 1]))
+        assert score in possible
+
+
+def test_a_training_decides_all_chance_and_another_has_other_folds(tmp_path: Path) -> None:
+    agents, points = np.arange(29), np.random.default_rng(1).random((29, 2))
+    one, same, other = (
+        trainer(tmp_path, score="probability", training=k).scores(agents, points) for k in (5, 5, 6)
+    )
+    assert np.array_equal(one, same)
+    assert np.any(one != other)
+    assert np.all((one >= 0) & (one <= 1))
+    plain = trainer(tmp_path).scores(agents, points)
+    assert np.any(one != plain)
+
+
+def test_only_a_score_with_chance_in_it_has_several_trainings() -> None:
+    plain, noisy = problem_named("landmine"), problem_named("landmine:score=probability,training=3")
+    assert isinstance(plain, Landmine)
+    assert isinstance(noisy, Landmine)
+    assert (plain.trainings, noisy.trainings) == (1, 4)
+    assert plain.table == "landmine"
+    assert noisy.table == "landmine-score=probability"
+    assert noisy.usual.name == "landmine:score=probability"
+    with pytest.raises(InvalidInput, match="training must be in"):
+        problem_named("landmine:training=3")
+    with pytest.raises(InvalidInput, match="training must be in"):
+        problem_named("landmine:score=probability,training=-1")
 
 
 def test_a_score_does_not_depend_on_the_other_trials(tmp_path: Path) -> None:

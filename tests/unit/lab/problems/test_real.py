@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from sottovoce.device import Device, device_named
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.federation.surrogate import Surrogate
-from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems import maketable, problem_named
 from sottovoce.lab.problems.design import design, held_out_design
+from sottovoce.lab.problems.maketable import make_table
 from sottovoce.lab.problems.real import RealProblem
 from sottovoce.lab.problems.table import Table, TableObjectives, load_table
 from sottovoce.lab.problems.training import Trainer
-from sottovoce.lab.problems.trials import LiveObjectives
+from sottovoce.lab.problems.trials import LiveObjectives, cached_as
+from sottovoce.lab.problems.workers import Here
 from sottovoce.simulation.problem import Setting
 from sottovoce.space import Float, Space
 
@@ -100,7 +102,7 @@ def test_a_missing_table_is_answered_with_the_command_to_make_it() -> None:
 
 def test_a_table_of_other_agents_is_refused(tables: Path) -> None:
     save_table(tables / "small.npz", agents=3)
-    with pytest.raises(StorageError, match=r"must have 4 agents .*got 3 and 2; .* make small"):
+    with pytest.raises(StorageError, match=r"must have 4 agents, .*got 3, 2 and 1; .* make small"):
         drawn(Small(), 2)
 
 
@@ -109,7 +111,9 @@ def test_a_limit_that_no_trial_can_keep_is_refused() -> None:
         Small(limit=0)
 
 
-@pytest.mark.parametrize("name", ["landmine", "har", "har:split=run", "digits"])
+@pytest.mark.parametrize(
+    "name", ["landmine", "landmine:score=probability", "har", "har:split=run", "digits"]
+)
 def test_a_shipped_table_was_made_from_these_data_by_todays_procedure(name: str) -> None:
     if "SOTTOVOCE_DATA" not in os.environ:
         pytest.skip("needs the data: set SOTTOVOCE_DATA")
@@ -140,3 +144,105 @@ def test_models_trained_anew_score_as_the_shipped_table_says(
     difference = np.abs(trainer.scores(agents, table.points[rows]) - table.values[agents, rows])
     assert np.mean(difference < 1e-4) >= alike
     assert np.mean(difference) < 0.05
+
+
+def test_a_shipped_table_of_chance_has_the_score_of_every_training() -> None:
+    if "SOTTOVOCE_DATA" not in os.environ:
+        pytest.skip("needs the data: set SOTTOVOCE_DATA")
+    table = load_table("landmine-score=probability")
+    assert table.trained is not None
+    agents, rows = np.asarray([0, 12, 28]), np.asarray([5, 400, 600])
+    for training in (0, 1):
+        problem = problem_named(f"landmine:score=probability,training={training}")
+        assert isinstance(problem, RealProblem)
+        scores = problem.trainer(device_named(None)).scores(agents, table.points[rows])
+        np.testing.assert_allclose(scores, table.trained[training, agents, rows], atol=1e-5)
+
+
+def test_a_level_is_subtracted_from_every_value_and_changes_no_regret(tables: Path) -> None:
+    save_table(tables / "small.npz")
+    plain, lower = drawn(Small(), 3), drawn(Small(level=1.0), 3)
+    points = np.full((3, 2, 2), 0.4)
+    np.testing.assert_allclose(lower.values(points), plain.values(points) - 1.0)
+    np.testing.assert_allclose(lower.optimum, plain.optimum - 1.0)
+    assert lower.noise == plain.noise
+
+
+def test_agents_model_values_as_they_come_unless_they_are_to_be_standardised() -> None:
+    assert not problem_named("har").setting.surrogate.standardise
+    assert problem_named("har:standardise=yes").setting.surrogate.standardise
+
+
+def test_neither_level_nor_model_nor_training_needs_another_table() -> None:
+    problem = problem_named("landmine:level=0.5,score=probability,standardise=yes,training=2")
+    assert isinstance(problem, RealProblem)
+    assert problem.table == "landmine-score=probability"
+
+
+def test_a_training_can_be_asked_for_only_where_there_is_chance() -> None:
+    with pytest.raises(InvalidInput, match="small: training must be in"):
+        Small(training=0)
+
+
+@dataclass(frozen=True)
+class Coins:
+    """A trainer whose scores are one number a training."""
+
+    training: int
+    agents: int = 4
+    fingerprint: str = "coins"
+    batch: int = 8
+
+    def scores(self, agents: NDArray[np.int64], points: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.full(agents.shape, self.training / 10)
+
+
+@dataclass(frozen=True)
+class Noisy(Small):
+    """Trained three times at each point of its table."""
+
+    kind: ClassVar[str] = "noisy"
+
+    @property
+    def trainings(self) -> int:
+        return 3
+
+    def trainer(self, device: Device) -> Trainer:
+        return Coins(self.training or 0)
+
+
+def test_a_table_of_chance_has_every_training_and_a_run_meets_one_at_each_query(
+    tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        maketable, "Workers", lambda problem, batch, jobs: Here(problem.trainer(device_named(None)))
+    )
+    made = make_table(Noisy(), device_named(None), points=16, held_out=4)
+    assert made.trained is not None
+    np.testing.assert_allclose(made.trained.mean(axis=(1, 2)), [0.0, 0.1, 0.2], atol=1e-5)
+    np.testing.assert_allclose(made.values, 0.1, atol=1e-5)
+    made.save(tables / "noisy.npz")
+    assert make_table(Noisy(), device_named(None), points=4, held_out=1, trainings=2).trainings == 2
+    for problem, often in ((Noisy(), 1), (Small(), 2)):
+        with pytest.raises(InvalidInput, match="trainings must be 2 or more where"):
+            make_table(problem, device_named(None), points=4, held_out=1, trainings=often)
+    points = np.random.default_rng(0).random((4, 50, 2))
+    one, other = (Noisy().draw(4, np.random.default_rng(k)).values(points) for k in (0, 1))
+    for values in (one, other):
+        assert set(np.round(values, 3).ravel()) == {0.0, 0.1, 0.2}
+    assert np.any(one != other)
+    fixed = [Noisy(training=7).draw(4, np.random.default_rng(k)).values(points) for k in (0, 1)]
+    np.testing.assert_array_equal(fixed[0], fixed[1])
+
+
+def test_live_trials_of_each_training_are_kept_apart() -> None:
+    trainer = Coins(0)
+    names = {cached_as(Noisy(training=k), trainer) for k in (0, 1)}
+    assert names == {"coins-0", "coins-1"}
+    assert cached_as(Small(), trainer) == "coins"
+
+
+def test_a_table_with_too_few_trainings_is_refused(tables: Path) -> None:
+    save_table(tables / "noisy.npz")
+    with pytest.raises(StorageError, match=r"several trainings a point, got 4, 2 and 1; .* noisy"):
+        drawn(Noisy(), 2)

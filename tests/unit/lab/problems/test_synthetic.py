@@ -97,8 +97,16 @@ def test_objectives_for_nobody_are_refused() -> None:
         Synthetic().draw(0, np.random.default_rng(0))
 
 
-def test_the_problem_is_known_by_its_name_and_takes_no_options() -> None:
+def test_the_problem_is_known_by_its_name_and_takes_a_level() -> None:
     assert problem_named("synthetic") == Synthetic()
     assert Synthetic().name == "synthetic"
-    with pytest.raises(InvalidInput, match="synthetic: unknown option 'alpha'; there are none"):
+    with pytest.raises(InvalidInput, match="synthetic: unknown option 'alpha'; known are level"):
         problem_named("synthetic:alpha=1")
+
+
+def test_a_level_is_subtracted_from_every_value_of_the_same_function() -> None:
+    plain, lower = (
+        problem.draw(3, np.random.default_rng(4)) for problem in (Synthetic(), Synthetic(level=0.5))
+    )
+    np.testing.assert_allclose(lower.table, plain.table - 0.5)
+    np.testing.assert_allclose(lower.optimum, plain.optimum - 0.5)

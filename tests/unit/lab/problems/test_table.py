@@ -425,3 +425,67 @@ def test_shipped_tables_can_be_read_and_are_small() -> None:
         table = read_table(path, "")
         assert path.stat().st_size < 400_000, path
         assert held_out_error(table).rms < held_out_error(table).spread, path
+
+
+def noisy_table(trainings: int = 6) -> Table:
+    """A plane, and at each point as many trainings that are a little above or below it."""
+    plain = table_of(lambda agents, points: 0.5 + 0 * plane(agents, points))
+    random = np.random.default_rng(0)
+    trained, held = (
+        values + random.choice([-0.2, 0.2], size=(trainings, *values.shape))
+        for values in (plain.values, plain.held_values)
+    )
+    means = trained.mean(axis=0), held.mean(axis=0)
+    about = {"problem": "made up"}
+    return Table(
+        plain.points, means[0], plain.held_points, means[1], plain.powers, about, trained, held
+    )
+
+
+def test_at_a_point_of_the_design_chance_chooses_one_of_its_trainings() -> None:
+    table = noisy_table()
+    points = np.broadcast_to(table.points, (3, *table.points.shape))
+    assert table.trained is not None
+    for training in range(4):
+        values = table.at(points, training)
+        distance = np.abs(table.trained - values).min(axis=0)
+        assert np.quantile(distance, 0.9) < 1e-9  # rounding may choose a neighbour's
+
+
+def test_a_query_asked_again_has_the_same_score_alone_or_among_others() -> None:
+    table, points = noisy_table(), np.random.default_rng(1).random((3, 40, 2))
+    once = table.at(points, 5)
+    np.testing.assert_array_equal(once, table.at(points, 5))
+    np.testing.assert_array_equal(once[:, 7:8], table.at(points[:, 7:8], 5))
+    assert np.any(once != table.at(points, 6))
+
+
+def test_over_trainings_the_mean_is_the_interpolated_one_and_the_spread_is_theirs() -> None:
+    table, points = noisy_table(), np.random.default_rng(1).random((3, 40, 2))
+    draws = np.stack([table.at(points, training) for training in range(400)])
+    assert np.abs(draws.mean(axis=0) - table.at(points)).mean() < 0.03
+    error = held_out_error(table)
+    assert error.noise == pytest.approx(0.2, rel=0.2)
+    assert error.drawn == pytest.approx(error.noise, rel=0.15)
+    plain = held_out_error(table_of(plane))
+    assert (plain.noise, plain.drawn) == (0.0, 0.0)
+
+
+def test_trainings_are_kept_in_the_file(tmp_path: Path) -> None:
+    table = noisy_table()
+    table.save(tmp_path / "noisy.npz")
+    again = read_table(tmp_path / "noisy.npz", "again")
+    assert again.trainings == table.trainings == 6
+    assert again.trained is not None
+    assert table.trained is not None
+    np.testing.assert_allclose(again.trained, table.trained, atol=1e-5)
+    np.testing.assert_allclose(again.values, table.values, atol=1e-5)
+    assert table_of(plane).trainings == 1
+
+
+def test_trainings_that_do_not_fit_the_table_are_refused() -> None:
+    table = noisy_table()
+    with pytest.raises(InvalidInput, match="trainings must be"):
+        replace(table, held_trained=None)
+    with pytest.raises(InvalidInput, match="trainings must be"):
+        replace(table, trained=np.zeros((2, 3, 4)))

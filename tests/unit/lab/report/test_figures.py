@@ -211,3 +211,14 @@ def test_numbers_have_the_digits_that_mean_something() -> None:
     assert [duration(s) for s in (0.24, 75, 312, 5821, 9000)] == [
         "0.2 s", "75 s", "5 min", "97 min", "2 h 30 min",
     ]  # fmt: skip
+
+
+def test_a_tradeoff_over_renyi_accounting_has_one_line_a_series(tmp_path: Path) -> None:
+    figure = replace(FIGURES["landmine-tradeoff"], accountant="rdp")
+    plot = plot_of(figure)
+    assert [key.label for key in plot.legend if "ε by" in key.label] == ["ε by Rényi accounting"]
+    for series in plot.series:
+        assert [point.pld for point in series.points] == [None] * len(series.points)
+        spent = {(c.epsilon or {}).get("rdp") for c in figure.curves if c.series}
+        assert {point.spent for point in series.points} <= spent
+    assert "ε by pld" not in draw_figure(figure, tmp_path)[1].read_text()

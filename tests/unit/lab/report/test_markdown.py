@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import StorageError
-from sottovoce.lab.report.markdown import update_markdown
+from sottovoce.lab.report.keeping import kept_sections
+from sottovoce.lab.report.markdown import BEGIN_CLAIMS, END_CLAIMS, update_markdown
 
 MADE_UP = runpy.run_path(str(Path(__file__).resolve().parents[3] / "made_up_figures.py"))
 
@@ -98,3 +99,77 @@ def test_a_document_that_cannot_be_read_or_written_is_said(results: Path, tmp_pa
     for path in (tmp_path / "folder.md", tmp_path / "missing" / "doc.md"):
         with pytest.raises(StorageError, match=r"could not be written|cannot be read"):
             update_markdown(results, path)
+
+
+def changed(results: Path, **more: object) -> None:
+    path = results / "figures" / "landmine-noise.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+
+
+CLAIMS = [
+    {"claim": "a", "paper": "better", "measured": -0.001, "stderr": 0.0005, "text": "-",
+     "verdict": "within noise", "interval": [-0.002, 0.0], "line": "both", "cause": "noise"},
+    {"claim": "b", "paper": "better", "measured": 0.002, "stderr": 0.0005, "text": "-",
+     "verdict": "holds", "interval": [0.001, 0.003], "line": "both", "cause": "unused"},
+    {"claim": "c", "paper": "0.80 %", "measured": 0.0123, "stderr": 0.001, "text": "-",
+     "verdict": "does not hold", "cause": "the level"},
+    {"claim": "d", "paper": "not reported", "measured": 0.5, "stderr": 0.0, "text": "-",
+     "verdict": "holds"},
+]  # fmt: skip
+
+
+def test_where_a_document_has_room_each_claim_of_the_paper_has_one_line(
+    results: Path, tmp_path: Path
+) -> None:
+    document = tmp_path / "new.md"
+    document.write_text(f"# Mine\n\n{BEGIN_CLAIMS}\nstale\n{END_CLAIMS}\n\nafter\n")
+    changed(results, claims=CLAIMS, paper="Fig. 9")
+    text = update_markdown(results, document).read_text()
+    row = "| both (Fig. 9) | better | -0.0010 to +0.0020 | 1 hold, 1 within noise | – | noise |"
+    assert row in text
+    assert "| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | – | the level |" in text
+    assert "| d (Fig. 9) |" not in text
+    assert "stale" not in text
+    assert text.index("after") < text.index("| claim | paper | measured |")
+    assert update_markdown(results, document).read_text() == text
+
+
+def test_a_figure_that_is_another_again_stands_beside_it(results: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.md"
+    document.write_text(f"{BEGIN_CLAIMS}\n{END_CLAIMS}\n")
+    changed(results, claims=CLAIMS, paper="Fig. 9")
+    path = results / "figures" / "landmine-noise.json"
+    share = {"of": 9, "holds": 4, "towards": 6, "against": 1}
+    again = json.loads(path.read_text()) | {"name": "again", "like": "landmine-noise"}
+    again |= {"variant": "centred", "claims": [CLAIMS[2] | {"share": share}]}
+    (results / "figures" / "again.json").write_text(json.dumps(again))
+    text = update_markdown(results, document).read_text()
+    beside = "centred: 1.23% ± 0.10%, does not hold; 4/6/1 of 9"
+    assert f"| 1.23% ± 0.10% | does not hold | {beside} | the level |" in text
+
+
+def test_what_a_folder_does_not_hold_is_kept_when_asked(results: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.md"
+    document.write_text(f"{BEGIN_CLAIMS}\n{END_CLAIMS}\n")
+    changed(results, claims=CLAIMS, paper="Fig. 9")
+    whole = update_markdown(results, document).read_text()
+    for path in (results / "figures").glob("*.json"):
+        if path.stem != "landmine-noise":
+            path.unlink()
+    claims = [CLAIMS[2] | {"measured": 0.5}]
+    changed(results, claims=claims)
+    kept = update_markdown(results, document, keep=True).read_text()
+    assert kept.count("###") == whole.count("###")
+    assert "| c (Fig. 9) | 0.80 % | 50.00% ± 0.10% |" in kept
+    assert "| both (Fig. 9) | better |" in kept
+    assert update_markdown(results, document, keep=True).read_text() == kept
+    assert update_markdown(results, document).read_text().count("###") == 1
+
+
+def test_a_new_section_goes_beside_those_of_its_figure_of_the_paper() -> None:
+    old = "### A (Fig. 1)\n\na\n\n### B (Fig. 2)\n\nb\n"
+    merged = kept_sections(old, "### C (Fig. 1)\n\nc\n\n### B (Fig. 2)\n\nnew\n\n### D\n\nd\n")
+    headings = ["### A (Fig. 1)", "### C (Fig. 1)", "### B (Fig. 2)", "### D"]
+    assert [line for line in merged.splitlines() if line.startswith("###")] == headings
+    assert "new" in merged
+    assert "\nb\n" not in merged
