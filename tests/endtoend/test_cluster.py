@@ -66,7 +66,7 @@ def test_runs_and_figures_on_two_nodes_are_those_of_one_process_and_resume(tmp_p
         env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1200,
     )
     assert result.returncode == 0, result.stdout + result.stderr
     config = RunConfig("failing", "sottovoce", 4, 3, runs=3)

@@ -72,7 +72,7 @@ def _judge_difference(
     return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval, share)
 
 
-def _share(values: NDArray[np.float64], rule: Callable[[float, float], Verdict]) -> Share:
+def _share(values: FloatArray, rule: Callable[[float, float], Verdict]) -> Share:
     """What each function by itself says, from its starts: (functions, starts)."""
     found = [rule(mean, reach) for mean, _, reach in map(interval_of, values)]
     towards = [rule(float(mean), 0.0) for mean in values.mean(axis=1)]

@@ -180,6 +180,7 @@ class Sgd(LearnerProblem):
     """A linear model by stochastic gradient descent."""
 
     kind: ClassVar[str] = "sgd"
+    data: Data = "cancer"
     space: ClassVar[Space] = Space(
         [
             Category("loss", ("hinge", "log_loss", "modified_huber")),

@@ -14,11 +14,12 @@ from importlib.metadata import version
 import numpy as np
 
 from sottovoce import __version__
+from sottovoce.arrays import FloatArray
 from sottovoce.device import Device
 from sottovoce.errors import TrialError, check
 from sottovoce.lab.problems.design import design, held_out_design, powers_of
 from sottovoce.lab.problems.real import RealProblem
-from sottovoce.lab.problems.table import FloatArray, Table, made_by, rounded
+from sottovoce.lab.problems.table import Table, made_by, rounded
 from sottovoce.lab.problems.trialcache import TrialCache
 from sottovoce.lab.problems.trials import Advance, Failure, Trials, cached_as
 from sottovoce.lab.problems.workers import Bench, Here, Workers
