@@ -79,6 +79,8 @@ MUTANTS = [
     Mutant(
         "NaN let through", RELEASE, "xp.where(usable, vectors, xp.zeros_like(vectors))", "vectors"
     ),
+    Mutant("no look at entries", RELEASE, "squares < LARGEST**2 / 2", "squares == squares"),
+    Mutant("only the first rows clipped", RELEASE, "len(vectors), _ROWS)", "_ROWS, _ROWS)"),
     Mutant(
         "no division by q", RELEASE, "weights * chosen / mechanism.rate(agents)", "weights * chosen"
     ),
@@ -259,7 +261,7 @@ MUTANTS = [
         "sent before it is committed",
         SERVER,
         "            self._ledger.append(self._open, published)\n",
-        "            self._sent = published\n",
+        "            self._published = published\n",
     ),
     Mutant(
         "fresh noise on re-sending",
@@ -276,8 +278,23 @@ MUTANTS = [
     Mutant(
         "absent agents left out of N",
         SERVER,
-        "np.zeros((self.study.agents, self.study.method.features))",
-        "np.ones((self.study.agents, self.study.method.features))",
+        "np.zeros((study.agents, study.method.features))",
+        "np.ones((study.agents, study.method.features))",
+    ),
+    Mutant("a round's vectors kept for the next", SERVER, "        self._vectors.fill(0.0)\n", ""),
+    Mutant("True is every agent", SERVER, "int(message.agent)", "message.agent"),
+    Mutant(
+        "a batch may hold one agent twice",
+        SERVER,
+        "known and np.all(order[1:] > order[:-1])",
+        "known",
+    ),
+    Mutant("a batch may hold NaN", SERVER, "bool(flat @ flat < LARGEST**2 / 2)", "True"),
+    Mutant(
+        "a batch speaks again",
+        SERVER,
+        "found is None or np.any(self._sent[found[0]])",
+        "found is None",
     ),
     Mutant("budget not asked", SERVER, "if self.budget is not None:", "if False:"),
     Mutant(

@@ -27,6 +27,7 @@ def in_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **programs: str)
     folder.mkdir()
     for name, script in programs.items():
         write_program(folder / name.replace("_", "-"), script)
+    write_program(folder / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     monkeypatch.setattr(sys, "executable", str(folder / "python"))  # Flower's are beside it
     return folder
 

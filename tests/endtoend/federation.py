@@ -32,7 +32,7 @@ from sottovoce.flower.deploy.rehearsal import Stage, free_port, prepared
 from sottovoce.privacy.ledger import LedgerView, read_ledger
 
 LINK, COORDINATOR = "flower-superlink", "flwr-serverapp"  # in the command lines of processes
-NODE, CLIENT = "flower-supernode", "flwr-clientapp"
+NODE, CLIENT = "flower-supernode", "sottovoce.flower.site.task"
 PATIENCE = 240.0  # seconds; other work may share the machine
 LOOK = 0.3
 AGAIN = 10.0  # seconds before a site that was refused tries again

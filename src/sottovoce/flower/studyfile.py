@@ -26,6 +26,7 @@ NUMBERS: dict[str, type | tuple[type, ...]] = {
     "epsilon": (int, float),
     "delta": (int, float),
     "trial_limit": (int, float),
+    "cadence": (int, float),
 }
 NEEDED = ("agents", "rounds", "epsilon", "direction")
 KEYS = (*NUMBERS, "method", "direction")
@@ -51,6 +52,7 @@ class StudyFile:
     delta: float
     direction: Direction
     trial_limit: float = 600.0  # seconds that a site is given for one trial
+    cadence: float | None = None  # seconds of every trial, also of one that takes less
 
     @property
     def budget(self) -> Budget:
@@ -65,7 +67,12 @@ class StudyFile:
             "epsilon": self.epsilon,
             "delta": self.delta,
             "direction": self.direction,
+            **({} if self.cadence is None else {"cadence": self.cadence}),
         }
+
+    def seconds(self, step: Step) -> float:
+        """For the trials of a step: all that they may take, or with a cadence what they do take."""
+        return step.trials * (self.trial_limit if self.cadence is None else self.cadence)
 
     @property
     def steps(self) -> list[Step]:
@@ -118,9 +125,11 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
         noise=noise,
     )
     limit = float(table.get("trial_limit", StudyFile.trial_limit))
-    rule = "trial_limit must be a finite number of seconds above 0"
-    check(0 < limit < math.inf, rule, trial_limit=limit)
-    return StudyFile(study, epsilon, delta, cast(Direction, table["direction"]), limit)
+    cadence = float(table["cadence"]) if "cadence" in table else None
+    for key, value in {"trial_limit": limit, "cadence": cadence}.items():
+        rule = f"{key} must be a finite number of seconds above 0"
+        check(value is None or 0 < value < math.inf, rule, **{key: value})
+    return StudyFile(study, epsilon, delta, cast(Direction, table["direction"]), limit, cadence)
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:

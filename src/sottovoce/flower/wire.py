@@ -137,7 +137,7 @@ class Reply:
             raise ProtocolError(f"an answer must be one of {_ANSWERS}, got {got!r}")
         vector = _array(records, "vector", 1) if plain["answer"] == "vector" else None
         answer = cast(Answer, plain["answer"])
-        reason, head = _printable(plain["reason"][:_TEXT]), _printable(plain["head"][:_DIGEST])
+        reason, head = printable(plain["reason"][:_TEXT]), printable(plain["head"][:_DIGEST])
         study, number, agent = plain["study"], plain["round"], plain["agent"]
         return cls(study, number, agent, answer, vector, reason, plain["heard"], head)
 
@@ -182,6 +182,6 @@ def _array(records: RecordDict, name: str, axes: int) -> NDArray[np.float64]:
     return array_from(name, array.data, tuple(array.shape), axes)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Words from outside, without what could rewrite a log or a terminal."""
     return "".join(c if c.isprintable() else "?" for c in text)

@@ -36,6 +36,7 @@ from sottovoce.privacy.noise import Source
 
 Sensitivity = Literal["paper", "tight"]
 SENSITIVITIES: tuple[Sensitivity, ...] = ("paper", "tight")
+_ROWS = 1024  # clipped at a time: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,35 @@ class Release:
     event: Event
 
 
-def clipped(vectors: Any, limit: float) -> Any:
-    """Each row scaled down to norm `limit` if above it; rows that are not sane become zero."""
+def clipped(vectors: Any, limit: float, overwrite: bool = False) -> Any:
+    """Each row scaled down to norm `limit` if above it; rows that are not sane become zero.
+
+    overwrite: the caller has no further use for its array, so that the result may take its place.
+    """
+    if not isinstance(vectors, np.ndarray) or vectors.dtype.kind != "f" or len(vectors) <= _ROWS:
+        sane, divisors = _divisors(vectors, limit)
+        return sane / divisors
+    result = vectors if overwrite else np.empty_like(vectors)
+    for start in range(0, len(vectors), _ROWS):
+        rows = slice(start, start + _ROWS)
+        sane, divisors = _divisors(vectors[rows], limit)
+        np.divide(sane, divisors, out=result[rows])
+    return result
+
+
+def _divisors(vectors: Any, limit: float) -> tuple[Any, Any]:
+    """The rows, zero where they are not sane, and what scales each down: at least 1."""
     xp = array_namespace(vectors)
-    usable = xp.all(xp.isfinite(vectors) & (xp.abs(vectors) <= LARGEST), axis=-1, keepdims=True)
-    vectors = xp.where(usable, vectors, xp.zeros_like(vectors))
-    norms = xp.sqrt(xp.sum(vectors * vectors, axis=-1, keepdims=True))
-    excess = norms / limit
-    return vectors / xp.where(excess > 1, excess, xp.ones_like(excess))
+    with np.errstate(over="ignore", invalid="ignore"):  # seen below
+        squares = xp.sum(vectors * vectors, axis=-1, keepdims=True)
+    # An entry beyond LARGEST alone has a larger square, and NaN is below nothing: where all sums
+    # are below this, no entry needs a look.
+    if not bool(xp.all(squares < LARGEST**2 / 2)):
+        usable = xp.all(xp.isfinite(vectors) & (xp.abs(vectors) <= LARGEST), axis=-1, keepdims=True)
+        vectors = xp.where(usable, vectors, xp.zeros_like(vectors))
+        squares = xp.sum(vectors * vectors, axis=-1, keepdims=True)
+    excess = xp.sqrt(squares) / limit
+    return vectors, xp.where(excess > 1, excess, xp.ones_like(excess))
 
 
 def sensitivity(weights: NDArray[np.float64], mechanism: Mechanism) -> float:
@@ -151,14 +173,19 @@ def noise_scale(weights: NDArray[np.float64], features: int, mechanism: Mechanis
 
 
 def limited_sum(
-    vectors: Any, weights: NDArray[np.float64], chosen: NDArray[np.bool_], mechanism: Mechanism
+    vectors: Any,
+    weights: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    mechanism: Mechanism,
+    overwrite: bool = False,
 ) -> NDArray[np.float64]:
     """Step 1: Σ over the chosen of φ_n^(i) clip(ω_n) / q, (P, M); one agent moves it by ≤ Δ."""
     regions, agents = weights.shape
     xp = array_namespace(vectors)
     limit = mechanism.clip / math.sqrt(regions)
     shares = weights * chosen / mechanism.rate(agents)
-    total = xp.asarray(shares, dtype=vectors.dtype, device=vectors.device) @ clipped(vectors, limit)
+    shares = xp.asarray(shares, dtype=vectors.dtype, device=vectors.device)
+    total = shares @ clipped(vectors, limit, overwrite)
     return np.asarray(to_device(total, "cpu"), dtype=np.float64)
 
 
@@ -170,7 +197,11 @@ def sample(agents: int, mechanism: Mechanism, source: Source) -> NDArray[np.bool
 
 
 def release(
-    vectors: Any, weights: NDArray[np.float64], mechanism: Mechanism, source: Source
+    vectors: Any,
+    weights: NDArray[np.float64],
+    mechanism: Mechanism,
+    source: Source,
+    overwrite: bool = False,
 ) -> Release:
     """One private release: vectors (N, M), zero rows for the absent; weights (P, N).
 
@@ -179,7 +210,7 @@ def release(
     _check_shapes(vectors, weights)
     agents, features = vectors.shape
     chosen = sample(agents, mechanism, source)
-    total = limited_sum(vectors, weights, chosen, mechanism)
+    total = limited_sum(vectors, weights, chosen, mechanism, overwrite)
     noised = source.add_gaussian(total, noise_scale(weights, features, mechanism))
     return Release(noised, mechanism.event(agents, source.label))
 

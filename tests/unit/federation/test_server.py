@@ -231,6 +231,76 @@ def test_a_bad_message_is_refused_and_its_sender_counts_as_absent(what: str) -> 
     assert attacked.close_round().to_bytes() == without.to_bytes()
 
 
+@pytest.mark.parametrize("what", WRONG)
+@pytest.mark.parametrize("others", [[5, 0, 4, 1, 3], [0], []], ids=str)
+def test_of_many_messages_at_once_a_bad_one_alone_is_refused(what: str, others: list[int]) -> None:
+    error, text, make = WRONG[what]
+    clean, attacked = (Server.simulation(study(), seed=7) for _ in range(2))
+    assert play(clean).to_bytes() == play(attacked).to_bytes()
+    number = attacked.open_round()
+    batch = [message(attacked.study, agent, number) for agent in others]
+    bad = make(attacked.study)
+    batch.insert(1, bad if "round" in what else replace(bad, round=number))
+    place = min(1, len(others))
+    refused = attacked.submit_all(batch)
+    assert list(refused) == [place]
+    assert type(refused[place]) is error
+    assert text in str(refused[place])
+    assert attacked.close_round().to_bytes() == play(clean, others).to_bytes()
+
+
+@pytest.mark.parametrize("agents", [[0, 1, 2, 3, 4, 5], [3, 5, 0, 1, 2, 4], [4, 1], [2], []])
+def test_many_messages_at_once_are_as_good_as_one_by_one(agents: list[int]) -> None:
+    single, many = (Server.simulation(study(), seed=7) for _ in range(2))
+    for _ in range(2):
+        number = many.open_round()
+        assert many.submit_all([message(many.study, n, number) for n in agents]) == {}
+        assert many.close_round().to_bytes() == play(single, agents).to_bytes()
+
+
+def test_many_messages_at_once_may_be_one_agents_and_then_only_its_first_is_heard() -> None:
+    single, many = (Server.simulation(study(), seed=7) for _ in range(2))
+    many.open_round()
+    batch = [message(many.study, n) for n in (2, 0, 2, 1)]
+    refused = many.submit_all([*batch[:2], replace(batch[2], vector=vector(4)), batch[3]])
+    assert list(refused) == [2]
+    assert isinstance(refused[2], DuplicateMessage)
+    assert list(many.submit_all(batch)) == [0, 1, 2, 3]  # nor in another batch
+    assert many.submit_all([message(many.study, 5)]) == {}
+    assert many.close_round().to_bytes() == play(single, [0, 1, 2, 5]).to_bytes()
+
+
+def test_when_everybody_speaks_at_once_and_one_badly_nothing_of_that_stays() -> None:
+    clean, attacked = (Server.simulation(study(), seed=7) for _ in range(2))
+    attacked.open_round()
+    batch = [message(attacked.study, agent) for agent in range(AGENTS)]
+    batch[2] = replace(batch[2], vector=np.full(FEATURES, 1e200))
+    batch[4] = replace(batch[4], vector=vector(4).astype(np.float32))
+    refused = attacked.submit_all(batch)
+    assert list(refused) == [2]
+    without = clean.open_round()
+    for agent in (0, 1, 3, 4, 5):
+        said = vector(4).astype(np.float32) if agent == 4 else vector(agent)
+        clean.submit(message(clean.study, agent, without, vector=said))
+    assert attacked.close_round().to_bytes() == clean.close_round().to_bytes()
+
+
+def test_true_is_one_agent_and_not_all() -> None:
+    plain, odd = (Server.simulation(study(), seed=7) for _ in range(2))
+    odd.open_round()
+    odd.submit(replace(message(odd.study, 1), agent=True))
+    assert odd.close_round().to_bytes() == play(plain, [1]).to_bytes()
+    number = odd.open_round()
+    assert odd.submit_all([replace(message(odd.study, 1, number), agent=True)]) == {}
+    assert odd.close_round().to_bytes() == play(plain, [1]).to_bytes()
+
+
+def test_no_batch_is_taken_before_a_round_is_open() -> None:
+    server = Server.simulation(study(), seed=0)
+    refused = server.submit_all([message(server.study, 0)])
+    assert isinstance(refused[0], WrongRound)
+
+
 def test_a_vector_of_zeros_is_taken_like_any_other_and_adds_nothing() -> None:
     without, zeros = (Server.simulation(study(), seed=7) for _ in range(2))
     zeros.open_round()

@@ -77,6 +77,15 @@ def test_constants_hold_the_promise_and_the_direction_but_no_time_limit() -> Non
     assert json.loads(json.dumps(constants)) == constants
 
 
+def test_a_cadence_is_agreed_on_by_all_and_takes_the_place_of_the_time_limit() -> None:
+    plain, timed = (study_from(data(trial_limit=5, **more), NOISE) for more in ({}, {"cadence": 9}))
+    assert "cadence" not in plain.constants
+    assert timed.constants == {**plain.constants, "cadence": 9.0}
+    assert timed.study.fingerprint == plain.study.fingerprint
+    step = plain.steps[0]
+    assert (plain.seconds(step), timed.seconds(step)) == (5 * step.trials, 9 * step.trials)
+
+
 def test_every_setting_reaches_the_study() -> None:
     settings = {
         "method": "dp-fts-de",
@@ -89,6 +98,7 @@ def test_every_setting_reaches_the_study() -> None:
         "clip": 3.0,
         "participation": 0.5,
         "trial_limit": 2.5,
+        "cadence": 3,
     }
     file = study_from(data(**settings), NOISE)
     method = file.study.method
@@ -160,6 +170,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "negative seed": ({"feature_seed": -1}, "feature_seed must be"),
     "no time": ({"trial_limit": 0}, "trial_limit must be a finite number"),
     "all time": ({"trial_limit": math.inf}, "trial_limit must be a finite number"),
+    "no cadence": ({"cadence": 0}, "cadence must be a finite number of seconds above 0"),
+    "a cadence in words": ({"cadence": "daily"}, "cadence must be a number"),
     "time not a number": ({"trial_limit": math.nan}, "trial_limit must be a finite number"),
 }
 

@@ -146,6 +146,23 @@ def test_a_vector_that_is_not_sane_counts_as_zero(bad: float) -> None:
     assert np.all(clipped(spoilt, 1.0)[3] == 0)
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200, 1e99])
+def test_of_many_vectors_each_is_clipped_as_it_would_be_alone(bad: float) -> None:
+    many = np.random.default_rng(0).standard_normal((2500, 5))
+    many[[7, 1024, 2300], 3] = bad
+    before = many.copy()
+    alone = np.concatenate([clipped(many[n : n + 1], 2.0) for n in range(len(many))])
+    assert clipped(many, 2.0).tobytes() == alone.tobytes()
+    assert many.tobytes() == before.tobytes()
+    assert clipped(many, 2.0, overwrite=True).tobytes() == alone.tobytes()
+    assert np.linalg.norm(alone, axis=1).max() <= 2.0 * (1 + 1e-12)
+
+
+def test_many_whole_numbers_are_clipped_too() -> None:
+    many = np.full((2500, 2), [3, 4])
+    assert np.allclose(clipped(many, 1.0), [0.6, 0.8])
+
+
 def test_clipping_scales_down_what_is_too_long_and_leaves_the_rest() -> None:
     rows = np.asarray([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
     assert np.allclose(clipped(rows, 1.0), [[0.6, 0.8], [0.3, 0.4], [0.0, 0.0]])

@@ -200,7 +200,10 @@ class _Asked:
 
 
 def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
-    """Call all sites that are, or come to be, connected, until all answered or time is up."""
+    """Call all sites that are, or come to be, connected, until all answered or time is up.
+
+    With a cadence always until time is up: when a step ends shall not tell who took how long.
+    """
     end = time.monotonic() + coordinator.limit(step)
     asked: dict[int, _Asked] = {}
     earliest: dict[int, float] = {}  # when a site may be called again
@@ -222,6 +225,9 @@ def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
                 earliest[node] = time.monotonic() + AGAIN
         if coordinator.waiting:
             time.sleep(POLL)
+    fixed = coordinator.file.cadence is not None and not isinstance(grid, InMemoryGrid)
+    if fixed and not coordinator.in_vain:
+        time.sleep(max(0.0, end - time.monotonic()))
 
 
 def _pushed(

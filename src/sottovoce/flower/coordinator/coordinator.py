@@ -77,7 +77,7 @@ class Coordinator:
 
     def limit(self, step: Step) -> float:
         """How many seconds sites are given for a step."""
-        return self.file.trial_limit * step.trials + GRACE
+        return self.file.seconds(step) + GRACE
 
     def open(self) -> Step:
         """Begin the next step. Refused, before anyone is asked, if it would break the budget."""
@@ -98,9 +98,14 @@ class Coordinator:
     @property
     def waiting(self) -> set[int]:
         """The nodes that have not given a final answer in the open step; none if it is in vain."""
-        if self._step is None or self._ahead is not None:
+        if self._step is None or self.in_vain:
             return set()
         return {node for node, agent in self.sites.items() if agent not in self._presence}
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether a site has heard what the ledger does not hold, so that nothing is released."""
+        return self._ahead is not None
 
     def call(self, node: int) -> Call:
         """What a site is asked in the open step: the same for all but the agent's number."""

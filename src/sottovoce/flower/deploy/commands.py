@@ -12,6 +12,7 @@ from pathlib import Path
 
 from sottovoce.errors import MissingExtra, check
 from sottovoce.files import write_text
+from sottovoce.flower.deploy import executor
 from sottovoce.flower.deploy.keys import CERTIFICATE, CERTIFICATE_KEY
 
 HOME = ".flwr"  # Flower's own files, in a party's folder
@@ -19,6 +20,7 @@ STATE = "coordinator"  # the coordinator's own files, in its folder
 DATABASE = "superlink.db"
 CONNECTION = "federation"  # the link's name in Flower's configuration
 HOST, PORT = "127.0.0.1", 8000
+EXECUTOR = "executor.secret"  # a file; between a site's SuperNode and what runs its tasks
 NODE_PORT = 9094  # Flower's default for what a node and its apps talk over
 
 
@@ -88,7 +90,7 @@ def database(project: Path) -> Path:
 
 
 def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT) -> list[str]:
-    """What a site runs."""
+    """What a site runs: a SuperNode, and what answers its messages without the app of a run."""
     check(1 <= port <= 65535, "port must be in [1, 65535]", port=port)
     command = [tool("flower-supernode"), "--superlink", link.address]
     if link.root is None or key is None:
@@ -98,7 +100,8 @@ def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT
         _check_file("the site's private key", key)
         command += ["--root-certificates", _full(link.root)]
         command += ["--auth-supernode-private-key", _full(key)]
-    return [*command, "--host", HOST, "--port", str(port), "--node-config", _pairs(project=project)]
+    command += ["--host", HOST, "--port", str(port), "--node-config", _pairs(project=project)]
+    return executor.command(f"{HOST}:{port}", (project / HOME / EXECUTOR).absolute(), command)
 
 
 def register(public_key: Path) -> list[str]:

@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import json
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -45,24 +46,39 @@ def step(message: Message, context: Context) -> Message:
 @private()
 def _answered(message: Message, context: Context) -> Reply:
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # it would print what was tried
+    began = time.monotonic()
     call = Call(study="", round=-1, agent=-1, constants={})
     home = None
     try:
         call = Call.from_records(message.content)
         home = home_of(context, call.agent)
+        file = study_of(home)
         site = Site(
-            study_of(home),
+            file,
             objective_of(home.project),
             home.folder,
             simulation=home.simulation,
             # the node's alone to say: another memory is a blank one, in which nothing was said yet
             storage=str(context.node_config.get("storage", "sqlite")),
         )
-        return site.answer(call)
+        answer = site.answer(call)
+        if not home.simulation:
+            time.sleep(max(0.0, began + padding(file, answer) - time.monotonic()))
+        return answer
     except Exception as error:
         if home is not None:
             log_error(home.folder, error)
         return refusal(call, error)
+
+
+def padding(file: StudyFile, answer: Reply) -> float:
+    """How many seconds an answer must take at least: with a cadence as many as all others'.
+
+    Flower tells every site how long the apps of all sites together have run, so that it is not
+    enough if the coordinator waits.
+    """
+    steps = [step for step in file.steps if step.round == answer.round]
+    return file.seconds(steps[0]) if steps and file.cadence and answer.answer != "busy" else 0.0
 
 
 def home_of(context: Context, agent: int) -> Home:

@@ -32,6 +32,7 @@ from sottovoce.flower.coordinator import coordinator as coordination
 from sottovoce.flower.coordinator.app import Settings, main
 from sottovoce.flower.coordinator.coordinator import alone
 from sottovoce.flower.coordinator.journal import read_journal
+from sottovoce.flower.studyfile import Step, read_study
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.ledger import read_ledger
 
@@ -220,6 +221,60 @@ def test_a_deployed_study_runs_to_its_end_and_says_what_was_spent(
     assert len(link.calls) == 9
     heads = {call.broadcast.head for _, call in link.calls if call.broadcast is not None}
     assert heads == {entry.digest for entry in view.entries}
+
+
+@pytest.fixture
+def lasted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Seconds of each step, from its first call to its release."""
+    real, found = serverapp.collect, list[float]()
+
+    def timed(grid: Grid, coordinator: coordination.Coordinator, step: Step) -> None:
+        began = time.monotonic()
+        real(grid, coordinator, step)
+        found.append(time.monotonic() - began)
+
+    monkeypatch.setattr(serverapp, "collect", timed)
+    return found
+
+
+@pytest.mark.parametrize("slow", [0.0, 0.6])
+def test_with_a_cadence_a_step_ends_at_its_time_whoever_has_answered(
+    project: Path, monkeypatch: pytest.MonkeyPatch, lasted: list[float], slow: float
+) -> None:
+    monkeypatch.setattr(coordination, "GRACE", 4.0)
+    text = STUDY.replace("trial_limit = 0.1", "trial_limit = 60\ncadence = 0.1")
+    (project / "study.toml").write_text(text)
+    link = Link()
+
+    def answer(call: Call, node: int) -> Reply:
+        time.sleep(slow if node == link.nodes[0] else 0.0)
+        return honest(call, node)
+
+    deployed(project, link, answer)
+    trials = [step.trials for step in read_study(project / "study.toml").steps]
+    late = [seconds - (4 + 0.1 * n) for seconds, n in zip(lasted, trials, strict=True)]
+    assert min(late) >= 0
+    assert max(late) < 2  # a busy machine may wake it late
+
+
+def test_without_a_cadence_a_step_ends_when_all_have_answered(
+    project: Path, lasted: list[float]
+) -> None:
+    deployed(project, Link())
+    assert max(lasted) < 15  # of 20 and more
+
+
+def test_with_a_cadence_a_study_that_must_stop_does_so_at_once(project: Path) -> None:
+    text = STUDY.replace("trial_limit = 0.1", "cadence = 60")
+    (project / "study.toml").write_text(text)
+
+    def ahead(call: Call, node: int) -> Reply:
+        return replace(honest(call, node), heard=1, head="0" * 64)
+
+    began = time.monotonic()
+    with pytest.raises(LedgerError, match="has heard the broadcast of round 1"):
+        deployed(project, Link(), ahead)
+    assert time.monotonic() - began < 30
 
 
 def test_a_coordinator_leaves_nothing_that_other_users_of_its_machine_can_read(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -221,3 +223,25 @@ def test_a_site_leaves_nothing_that_other_users_of_its_machine_can_read(
     left = [project / "site", *(project / "site").iterdir()]
     assert {"lock", "noise.json", "site.log"} <= {path.name for path in left}
     assert [path for path in left if path.stat().st_mode & 0o077] == []
+
+
+def test_with_a_cadence_every_answer_takes_its_time(project: Path) -> None:
+    path = project / "study.toml"
+    path.write_text(STUDY.replace("trial_limit = 5", "cadence = 0.2"))
+    file, node = read_study(path), {"project": str(project)}
+    for _ in range(2):  # what it said before is said again, and tells as little
+        began = time.monotonic()
+        assert answered(first_call(file), node).answer == "vector"
+        assert time.monotonic() - began >= 0.2 * file.steps[0].trials
+
+
+def test_a_site_that_is_busy_says_so_at_once(project: Path) -> None:
+    from sottovoce.flower.site.app import padding
+
+    file = read_study(project / "study.toml")
+    timed = replace(file, cadence=7.0)
+    for answer, seconds in {"vector": 7.0, "left": 7.0, "refused": 7.0, "busy": 0.0}.items():
+        reply = Reply(file.study.fingerprint, 0, 1, cast(Any, answer))
+        assert padding(timed, reply) == seconds * file.steps[0].trials
+        assert padding(file, reply) == 0.0
+    assert padding(timed, replace(reply, round=77)) == 0.0  # of no step
