@@ -30,7 +30,7 @@ def numbers(source: DrawSource, name: str, number: int) -> list[float]:
 
 
 def test_each_name_is_a_word_of_its_own() -> None:
-    assert len(NAMES) == 9
+    assert len(NAMES) == 10
     assert len(set(NAMES)) == len(NAMES)
 
 
@@ -72,7 +72,7 @@ def test_another_name_number_agent_run_or_seed_gives_other_numbers() -> None:
         for number in (0, 1, 2)
     ]
     flat = [number for drawn in seen for number in drawn]
-    assert len(set(flat)) == len(flat) == 2 * 2 * 2 * 9 * 3 * 4
+    assert len(set(flat)) == len(flat) == 2 * 2 * 2 * 10 * 3 * 4
 
 
 def test_an_agent_with_a_generator_of_its_own_draws_in_the_order_in_which_it_asks() -> None:

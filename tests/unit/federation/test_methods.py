@@ -14,6 +14,9 @@ from sottovoce.federation.methods import (
     FTS,
     FTS_DE,
     METHODS,
+    GP,
+    POOLED_TS,
+    POOLED_TS_CONTROL,
     SOTTOVOCE,
     SOTTOVOCE_CONTROL,
     TS,
@@ -29,12 +32,15 @@ from sottovoce.privacy.release import Mechanism
 def test_the_methods_have_these_names() -> None:
     assert list(METHODS) == [
         "ts",
+        "gp",
         "fts",
         "fts-server",
         "fts-de",
         "dp-fts",
         "dp-fts-de",
         "control",
+        "pooled-ts",
+        "pooled-ts-control",
         "sottovoce",
         "sottovoce-control",
     ]
@@ -63,7 +69,10 @@ def test_a_method_cannot_be_changed() -> None:
 
 def test_only_the_protected_methods_are_private() -> None:
     private = {name for name, method in METHODS.items() if method.private}
-    assert private == {"dp-fts", "dp-fts-de", "control", "sottovoce", "sottovoce-control"}
+    assert private == {
+        *("dp-fts", "dp-fts-de", "control"),
+        *("pooled-ts", "pooled-ts-control", "sottovoce", "sottovoce-control"),
+    }
     assert not dataclasses.replace(DP_FTS, mechanism=Mechanism(noise=0.0)).private
 
 
@@ -72,8 +81,9 @@ def test_the_synthetic_settings_are_the_papers() -> None:
     assert DP_FTS.mechanism is not None
     assert DP_FTS.mechanism.clip == 8.0
     assert (DP_FTS_DE.regions, FTS_DE.regions, DP_FTS.regions, FTS.regions) == (2, 2, 1, 1)
+    theirs = {"ts", "fts", "fts-server", "fts-de", "dp-fts", "dp-fts-de", "control"}
     for method in METHODS.values():
-        if method.shared_model != "pooled":  # a method that learns is not the paper's
+        if method.name in theirs:
             assert (method.features, method.initial) == (50, 10)
             assert (method.lengthscale, method.regularisation) == (0.03, 0.01)
             assert method.solo == SoloProbability("root")
@@ -93,24 +103,38 @@ def test_only_distributed_exploration_starts_in_a_region() -> None:
 def test_who_hears_whom_is_as_named() -> None:
     assert {n: m.shared_model for n, m in METHODS.items() if m.shared_model != "broadcast"} == {
         "ts": "none",
+        "gp": "none",
         "fts": "peer",
-        "sottovoce": "pooled",
-        "sottovoce-control": "pooled",
+        "pooled-ts": "pooled",
+        "pooled-ts-control": "pooled",
+        "sottovoce": "consensus",
+        "sottovoce-control": "consensus",
     }
 
 
 def test_the_control_differs_from_its_method_in_name_and_broadcast_alone() -> None:
     assert dataclasses.replace(CONTROL, name="dp-fts-de", noise_only=False) == DP_FTS_DE
-    twin = dataclasses.replace(SOTTOVOCE_CONTROL, name="sottovoce", noise_only=False)
-    assert twin == SOTTOVOCE
+    for method, control in ((POOLED_TS, POOLED_TS_CONTROL), (SOTTOVOCE, SOTTOVOCE_CONTROL)):
+        assert dataclasses.replace(control, name=method.name, noise_only=False) == method
 
 
-def test_a_method_that_learns_speaks_four_times_early_with_everybody_in_the_sum() -> None:
-    assert SOTTOVOCE.mechanism is not None
-    assert SOTTOVOCE.mechanism.participation == 1.0
-    assert [r for r in range(100) if SOTTOVOCE.releases.released(r)] == [0, 2, 4, 6]
-    assert (SOTTOVOCE.message, SOTTOVOCE.shared_model) == ("residual", "pooled")
-    assert (SOTTOVOCE.initial_design, SOTTOVOCE.basis) == ("public", "quasirandom")
+@pytest.mark.parametrize("method", [POOLED_TS, SOTTOVOCE], ids=["pooled-ts", "sottovoce"])
+def test_a_method_that_learns_speaks_four_times_early_with_everybody_in_the_sum(
+    method: Method,
+) -> None:
+    assert method.mechanism is not None
+    assert method.mechanism.participation == 1.0
+    assert [r for r in range(100) if method.releases.released(r)] == [0, 2, 4, 6]
+
+
+def test_the_methods_that_learn_are_made_of_these_parts() -> None:
+    def parts(m: Method) -> tuple[str, ...]:
+        return m.initial_design, m.message, m.shared_model, m.acquisition, m.basis
+
+    pooled = ("public", "residual", "pooled", "joint-thompson", "quasirandom")
+    assert parts(POOLED_TS) == pooled
+    assert parts(SOTTOVOCE) == ("latin", "effects", "consensus", "log-ei", "effects")
+    assert parts(GP)[:4:3] == ("latin", "log-ei")
 
 
 def test_the_real_world_settings_are_the_papers() -> None:
@@ -129,9 +153,16 @@ def test_the_real_world_settings_are_the_papers() -> None:
 
 
 def test_of_a_method_that_learns_a_real_problem_changes_only_what_it_does_with_repeats() -> None:
-    real = for_real_world(SOTTOVOCE)
+    real = for_real_world(POOLED_TS)
     assert real.repeats == "replace"
-    assert dataclasses.replace(real, repeats="allow") == SOTTOVOCE
+    assert dataclasses.replace(real, repeats="allow") == POOLED_TS
+
+
+@pytest.mark.parametrize("method", [GP, SOTTOVOCE], ids=["gp", "sottovoce"])
+def test_a_search_by_expected_improvement_repeats_no_point_and_stays_as_it_is(
+    method: Method,
+) -> None:
+    assert for_real_world(method) is method
 
 
 @pytest.mark.parametrize(
@@ -187,17 +218,46 @@ OVER = "a pooled model is of residuals over a public design, in one region"
         ({"shared_variance": -1.0}, "shared_variance must be finite and above 0, got .*=-1.0"),
     ],
 )
-def test_a_method_that_learns_keeps_to_the_rules(changes: dict[str, Any], said: str) -> None:
+def test_a_method_that_pools_keeps_to_the_rules(changes: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        dataclasses.replace(POOLED_TS, **changes)
+
+
+CONSENSUS = "a consensus is of effects, from latin designs, and for an acquisition by log-ei"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"message": "posterior-mean"}, f"{CONSENSUS}, got message='posterior-mean'"),
+        ({"initial_design": "public"}, f"{CONSENSUS}, got .*initial_design='public'"),
+        ({"basis": "random"}, f"{CONSENSUS}, got .*basis='random'"),
+        ({"acquisition": "thompson"}, f"{CONSENSUS}, got .*acquisition='thompson'"),
+        ({"regions": 2}, CONSENSUS),
+        ({"shared_model": "broadcast"}, "effects are said for a consensus"),
+        ({"shared_model": "peer", "mechanism": None}, "effects are said for a consensus"),
+        ({"features": 0}, "features must be a whole number above 0"),
+        ({"shared_variance": 0.0}, "shared_variance must be finite and above 0"),
+    ],
+)
+def test_a_method_that_finds_a_consensus_keeps_to_the_rules(
+    changes: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InvalidInput, match=said):
         dataclasses.replace(SOTTOVOCE, **changes)
+
+
+def test_who_sends_nothing_may_have_any_message() -> None:
+    for message in ("effects", "residual"):
+        assert dataclasses.replace(GP, message=message).message == message
 
 
 @pytest.mark.parametrize(("t", "alone"), [(1, 0.0), (7, 0.0), (10, 0.5), (22, 0.75), (106, 0.9)])
 def test_who_learns_goes_alone_the_more_the_longer_nothing_was_released(
     t: int, alone: float
 ) -> None:
-    assert SOTTOVOCE.solo_probability(t) == pytest.approx(alone)
-    assert SOTTOVOCE_CONTROL.solo_probability(t) == SOTTOVOCE.solo_probability(t)
+    assert POOLED_TS.solo_probability(t) == pytest.approx(alone)
+    assert POOLED_TS_CONTROL.solo_probability(t) == POOLED_TS.solo_probability(t)
 
 
 @pytest.mark.parametrize("method", [TS, FTS, DP_FTS, DP_FTS_DE])
@@ -205,14 +265,13 @@ def test_who_follows_goes_alone_the_more_the_more_it_has_tried(method: Method) -
     assert [method.solo_probability(t) for t in (1, 4)] == [0.0, 0.5]
 
 
-def test_only_those_who_learn_have_a_trust_gate() -> None:
-    assert SOTTOVOCE.trust_gate
-    assert SOTTOVOCE_CONTROL.trust_gate
-    assert not any(method.trust_gate for method in (TS, FTS, DP_FTS, DP_FTS_DE))
+def test_only_those_who_pool_have_a_trust_gate() -> None:
+    gated = {name for name, method in METHODS.items() if method.trust_gate}
+    assert gated == {"pooled-ts", "pooled-ts-control"}
 
 
 def test_random_features_need_not_come_in_pairs() -> None:
-    assert dataclasses.replace(SOTTOVOCE, basis="random", features=15).features == 15
+    assert dataclasses.replace(POOLED_TS, basis="random", features=15).features == 15
 
 
 @pytest.mark.parametrize("shared_model", ["none", "peer"])

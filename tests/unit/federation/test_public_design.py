@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
+from sottovoce.federation.methods import DP_FTS_DE, POOLED_TS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.quasirandom import quasirandom_points
 from sottovoce.space import Category, Float, Integer, Space
@@ -13,7 +13,7 @@ from sottovoce.space import Category, Float, Integer, Space
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 1e-3, 1.0, log=True)])
 MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 GRID = Space([Float("x", 0.0, 1.0, steps=40)])
-STUDY = FederatedStudy(PLANE, SOTTOVOCE, agents=30, rounds=4)
+STUDY = FederatedStudy(PLANE, POOLED_TS, agents=30, rounds=4)
 
 
 @pytest.mark.parametrize("space", [PLANE, MIXED, GRID], ids=["plane", "mixed", "grid"])
@@ -36,7 +36,7 @@ def test_an_agents_points_are_a_run_of_the_design_hence_even() -> None:
 
 
 def test_whoever_knows_the_study_knows_the_design() -> None:
-    again = FederatedStudy(Space(list(PLANE.parameters)), replace(SOTTOVOCE), 30, 4, 0)
+    again = FederatedStudy(Space(list(PLANE.parameters)), replace(POOLED_TS), 30, 4, 0)
     np.testing.assert_array_equal(again.public_design, STUDY.public_design)
     assert again.fingerprint == STUDY.fingerprint
 
@@ -58,7 +58,7 @@ def test_whether_points_are_dealt_is_in_the_fingerprint() -> None:
 def test_the_noise_of_a_release_is_the_multiplier_times_the_clip_over_the_agents() -> None:
     assert STUDY.release_noise == pytest.approx(2.0 * 5.0 / 30, rel=1e-9)
     assert replace(STUDY, agents=300).release_noise == pytest.approx(2.0 * 5.0 / 300, rel=1e-9)
-    open_door = replace(STUDY, method=replace(SOTTOVOCE, mechanism=None))
+    open_door = replace(STUDY, method=replace(POOLED_TS, mechanism=None))
     assert open_door.release_noise == 0.0
 
 
@@ -69,7 +69,7 @@ def test_what_a_broadcast_says_is_what_the_pool_makes_of_it_at_the_releases_nois
     np.testing.assert_array_equal(STUDY.shared_posterior(b).root, wanted.root)
     np.testing.assert_array_equal(STUDY.pooled.points, STUDY.public_design)
     assert (STUDY.pooled.prior, STUDY.pooled.regularisation) == (0.3, 0.03)
-    open_door = replace(STUDY, method=replace(SOTTOVOCE, mechanism=None))
+    open_door = replace(STUDY, method=replace(POOLED_TS, mechanism=None))
     assert np.linalg.norm(open_door.shared_posterior(b).mean) > np.linalg.norm(
         STUDY.shared_posterior(b).mean
     )

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.federation.methods import SOTTOVOCE
+from sottovoce.federation.methods import POOLED_TS
 from sottovoce.federation.schedule import (
     Exploration,
     ReleaseSchedule,
@@ -33,7 +33,7 @@ def test_each_kind_of_chance_follows_its_power(kind: str, at_four: float) -> Non
 
 
 def test_of_news_the_chance_begins_again_with_each_release() -> None:
-    method = dataclasses.replace(SOTTOVOCE, releases=ReleaseSchedule(every=3, last=4))
+    method = dataclasses.replace(POOLED_TS, releases=ReleaseSchedule(every=3, last=4))
     since = [1, 2, 3, 1, 2, 3, 4, 5]  # rounds 0 and 3 speak, and the query after a round uses it
     assert [method.releases.since(t) for t in range(1, 9)] == since
     assert [method.solo_probability(t) for t in range(1, 9)] == [1 - k**-0.5 for k in since]

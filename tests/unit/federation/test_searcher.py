@@ -18,7 +18,7 @@ from sottovoce.federation.agent import Agent
 from sottovoce.federation.domain import Box
 from sottovoce.federation.draws import COIN, DrawSource, Recipe
 from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.methods import SOTTOVOCE, TS
+from sottovoce.federation.methods import POOLED_TS, TS
 from sottovoce.federation.parts import acquisitions
 from sottovoce.federation.parts.messages import feature_sums, residual_mean
 from sottovoce.federation.parts.shared_models import Pooled
@@ -46,7 +46,7 @@ ALONE, NEAR, FOLLOWING = 0.2, 0.6, 0.9  # coins that choose each way at p_t = 1/
 
 
 def study(space: Space = PLANE, agents: int = 8, **changes: Any) -> FederatedStudy:
-    return FederatedStudy(space, replace(SOTTOVOCE, **{"initial": 5, **changes}), agents, 8)
+    return FederatedStudy(space, replace(POOLED_TS, **{"initial": 5, **changes}), agents, 8)
 
 
 def height(space: Space, params: dict[str, Any]) -> float:

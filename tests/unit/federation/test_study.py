@@ -110,7 +110,7 @@ def test_every_field_of_the_method_is_in_the_fingerprint(what: str) -> None:
 
 
 def test_each_part_alone_is_in_the_fingerprint() -> None:
-    pooled = METHODS["sottovoce"]
+    pooled = METHODS["pooled-ts"]
     for change in ({"acquisition": "thompson"}, {"trust_gate": False}):
         other = FederatedStudy(SPACE, replace(pooled, **change), 6, 4)
         assert other.fingerprint != FederatedStudy(SPACE, pooled, 6, 4).fingerprint

@@ -21,6 +21,13 @@ def mixed_points(agents: int, t: int, seed: int = 0) -> Floats:
     return np.concatenate([random.random((agents, t, 2)), choice], axis=-1)
 
 
+def fitted(coordinates: Coordinates, points: Floats, y: Floats, mask: Floats) -> Matern:
+    """The kernel of a history that knows of no other."""
+    kernel, trust = fit_map(coordinates, points, y, mask)
+    assert trust is None
+    return kernel
+
+
 def test_two_choices_are_one_apart_and_a_choice_is_none_from_itself() -> None:
     points = np.concatenate([np.zeros((1, 3, 2)), np.eye(3)[None]], axis=-1)
     np.testing.assert_allclose(MIXED.squares(points)[0, 2], 1.0 - np.eye(3))
@@ -57,8 +64,8 @@ def test_a_missing_trial_changes_nothing() -> None:
     points, random = mixed_points(1, 8), np.random.default_rng(2)
     y, mask = random.standard_normal((1, 8)), np.ones((1, 8), bool)
     mask[0, 5] = False
-    without = fit_map(MIXED, np.delete(points, 5, 1), np.delete(y, 5, 1), np.delete(mask, 5, 1))
-    kernel = fit_map(MIXED, points, np.where(mask, y, 0.0), mask)
+    without = fitted(MIXED, np.delete(points, 5, 1), np.delete(y, 5, 1), np.delete(mask, 5, 1))
+    kernel = fitted(MIXED, points, np.where(mask, y, 0.0), mask)
     np.testing.assert_allclose(kernel.lengthscale, without.lengthscale, rtol=1e-6)
     np.testing.assert_allclose(kernel.noise, without.noise, rtol=1e-6)
 
@@ -66,7 +73,7 @@ def test_a_missing_trial_changes_nothing() -> None:
 def test_a_parameter_that_does_not_matter_gets_a_long_length_scale() -> None:
     points = np.random.default_rng(3).random((4, 40, 2))
     y = np.sin(9 * points[..., 0])
-    kernel = fit_map(PLANE, points, y / y.std(), np.ones((4, 40), bool))
+    kernel = fitted(PLANE, points, y / y.std(), np.ones((4, 40), bool))
     assert np.all(kernel.lengthscale[:, 1] > 4 * kernel.lengthscale[:, 0])
     assert np.all(kernel.noise < 1e-2)
 
@@ -74,21 +81,21 @@ def test_a_parameter_that_does_not_matter_gets_a_long_length_scale() -> None:
 def test_values_of_noise_alone_are_taken_for_noise() -> None:
     random = np.random.default_rng(4)
     points, y = random.random((4, 60, 2)), random.standard_normal((4, 60))
-    assert np.all(fit_map(PLANE, points, y, np.ones((4, 60), bool)).noise > 0.3)
+    assert np.all(fitted(PLANE, points, y, np.ones((4, 60), bool)).noise > 0.3)
 
 
 def test_an_agents_kernel_does_not_depend_on_who_else_is_in_the_batch() -> None:
     random = np.random.default_rng(5)
     points, y, mask = mixed_points(6, 12), random.standard_normal((6, 12)), np.ones((6, 12), bool)
-    together = fit_map(MIXED, points, y, mask)
-    alone = fit_map(MIXED, points[2:3], y[2:3], mask[2:3])
+    together = fitted(MIXED, points, y, mask)
+    alone = fitted(MIXED, points[2:3], y[2:3], mask[2:3])
     np.testing.assert_allclose(together.lengthscale[2:3], alone.lengthscale, rtol=1e-8)
 
 
 @pytest.mark.parametrize("values", [np.zeros(6), np.full(6, 1e-300), np.eye(6)[0]])
 def test_degenerate_values_and_equal_points_still_give_a_kernel(values: Floats) -> None:
     points = np.full((1, 6, 2), 0.5)
-    kernel = fit_map(PLANE, points, values[None], np.ones((1, 6), bool))
+    kernel = fitted(PLANE, points, values[None], np.ones((1, 6), bool))
     for size in (kernel.lengthscale, kernel.variance, kernel.noise):
         assert np.all(np.isfinite(size))
         assert np.all(size > 0)

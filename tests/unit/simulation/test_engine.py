@@ -15,7 +15,7 @@ from tests.given import Floats, GivenProblem, pitted, slope
 from sottovoce.device import device_named
 from sottovoce.errors import InvalidInput, MissingExtra
 from sottovoce.federation.domain import PointList
-from sottovoce.federation.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, SOTTOVOCE, TS, Method
+from sottovoce.federation.methods import CONTROL, DP_FTS_DE, FTS_DE, METHODS, POOLED_TS, TS, Method
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
@@ -50,7 +50,10 @@ SURROGATES = {
 
 
 def small(method: Method, **changes: Any) -> Method:
-    return replace(method, **{"initial": 3, "features": 16, "lengthscale": 0.2, **changes})
+    sizes: dict[str, Any] = {"initial": 3, "lengthscale": 0.2}
+    if method.basis != "effects":  # their number follows from the space
+        sizes["features"] = 16
+    return replace(method, **{**sizes, **changes})
 
 
 def run(
@@ -166,16 +169,19 @@ def test_each_method_records_what_its_releases_spend() -> None:
         "dp-fts": SubsampledGaussian(1.0, 0.25, AGENTS),
         "dp-fts-de": SubsampledGaussian(1.0, 0.25, AGENTS),
         "control": DataFree(),
+        "pooled-ts": SubsampledGaussian(2.0, 1.0, AGENTS),
+        "pooled-ts-control": DataFree(),
         "sottovoce": SubsampledGaussian(2.0, 1.0, AGENTS),
         "sottovoce-control": DataFree(),
     }
-    assert {*wanted, "ts"} == set(METHODS)
+    assert {*wanted, "ts", "gp"} == set(METHODS)
     for name, event in wanted.items():
         outcome = run(small(METHODS[name]))
         spoken = [r for r in range(ROUNDS) if METHODS[name].releases.released(r)]
         assert outcome.events == [event] * len(spoken)
         rows = AGENTS if name == "fts" else METHODS[name].regions
-        assert all(v.shape == (rows, 16) for v in outcome.broadcasts.values())
+        features = 4 if METHODS[name].basis == "effects" else 16
+        assert all(v.shape == (rows, features) for v in outcome.broadcasts.values())
         assert list(outcome.broadcasts) == spoken
 
 
@@ -322,7 +328,7 @@ def test_a_value_that_is_not_finite_is_a_failed_trial() -> None:
 
 
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
-@pytest.mark.parametrize("name", ["ts", "dp-fts-de", "sottovoce"])
+@pytest.mark.parametrize("name", ["ts", "gp", "dp-fts-de", "pooled-ts", "sottovoce"])
 def test_failures_do_not_depend_on_how_many_agents_are_simulated_at_a_time(
     space: Space, name: str
 ) -> None:
@@ -373,7 +379,7 @@ def new_points(outcome: Outcome) -> NDArray[np.bool_]:
     )
 
 
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
+@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "pooled-ts"])
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
 def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, name: str) -> None:
     problem = SlopeProblem(space, Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False))
@@ -384,6 +390,17 @@ def test_no_agent_tries_a_point_twice_where_repeats_are_replaced(space: Space, n
     assert not np.all(new_points(again))
     assert np.all(new_points(never))
     assert np.allclose(space.snap(never.points), never.points)
+
+
+@pytest.mark.parametrize("name", ["gp", "sottovoce"])
+@pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
+def test_a_search_by_expected_improvement_tries_no_point_twice_by_itself(
+    space: Space, name: str
+) -> None:
+    problem = SlopeProblem(space, Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False))
+    outcome = run(small(METHODS[name]), problem, rounds=10)
+    assert np.all(new_points(outcome))
+    assert np.allclose(space.snap(outcome.points), outcome.points)
 
 
 @pytest.mark.parametrize("space", [MIXED, LIST], ids=["mixed", "list"])
@@ -448,7 +465,7 @@ def test_an_agents_draws_do_not_depend_on_where_the_others_go() -> None:
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
+@pytest.mark.parametrize("name", ["ts", "gp", "fts", "dp-fts-de", "pooled-ts", "sottovoce"])
 @pytest.mark.parametrize("space", [GRID, MIXED, LIST], ids=["grid", "mixed", "list"])
 def test_how_many_agents_are_simulated_at_a_time_changes_nothing(
     space: Space, name: str, surrogate: str
@@ -530,7 +547,7 @@ def test_agents_that_have_learnt_but_trust_only_themselves_do_as_those_alone(
             HillProblem(space, SURROGATES[surrogate]),
             Draws(0, 0),
         ).points
-        for method in (SOTTOVOCE, TS)
+        for method in (POOLED_TS, TS)
     ]
     np.testing.assert_array_equal(found[0], found[1])
 
@@ -551,7 +568,7 @@ def test_agents_that_have_learnt_take_each_way_in_its_share(
 
     for name in counts:
         monkeypatch.setattr(PointList, name, counted(name))
-    method = replace(SOTTOVOCE, initial=3, solo=SoloProbability("constant", 0.5))
+    method = replace(POOLED_TS, initial=3, solo=SoloProbability("constant", 0.5))
     study, agents = FederatedStudy(LIST, method, 600, 3), 600
     simulate(study, HillProblem(LIST, SURROGATES["fixed"]), Draws(0, 0))
     for name, share in (("own", 0.5), ("joint", 0.25), ("shared", 0.25)):

@@ -12,7 +12,7 @@ from sottovoce.errors import InvalidInput, UnknownAgent
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.draws import COIN, MESSAGE, START
 from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.methods import FTS_DE, SOTTOVOCE, TS
+from sottovoce.federation.methods import FTS_DE, POOLED_TS, SOTTOVOCE, TS, Method
 from sottovoce.federation.schedule import ReleaseSchedule, SoloProbability
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
@@ -65,23 +65,34 @@ def test_agents_of_later_chunks_take_the_streams_of_their_chunk(n: int) -> None:
         agent.tell(params, outcome.observed[n, number])
 
 
+ONCE = ReleaseSchedule(last=0)
+POOLING = replace(
+    POOLED_TS, initial=1, features=6, solo=SoloProbability("constant", 0.3), releases=ONCE
+)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [POOLING, replace(SOTTOVOCE, initial=3, releases=ONCE)],
+    ids=["pooled-ts", "sottovoce"],
+)
 @pytest.mark.parametrize("steps", [None, 9], ids=["box", "list"])
-def test_agents_that_come_and_go_do_what_the_simulated_ones_do(steps: int | None) -> None:
+def test_agents_that_come_and_go_do_what_the_simulated_ones_do(
+    steps: int | None, method: Method
+) -> None:
     # with 2 trials noise is as long as the normals of the joint draw, with 6 as a broadcast's
     space = Space([Float("x", 0, 1, steps=steps)])
     problem = GivenProblem(space, Surrogate(), lambda x: np.sin(3 * x[..., 0]), noise=0.1)
-    solo, once = SoloProbability("constant", 0.3), ReleaseSchedule(last=0)
-    method = replace(SOTTOVOCE, initial=1, features=6, solo=solo, releases=once)
     study = FederatedStudy(space, method, agents=8, rounds=7)
     outcome = simulate(study, problem, Draws(1, 0))
     heard = Broadcast(study.fingerprint, 0, outcome.broadcasts[0], "")
     for n in range(study.agents):
         told: list[tuple[dict[str, float], float]] = []
-        for number in range(8):
+        for number in range(outcome.points.shape[1]):
             agent = Agent(study, n, draws=draws_of_agent(Draws(1, 0), study.agents, n))
             for params, value in told:
                 agent.tell(params, value)
-            if number > 0:
+            if number >= method.initial:
                 agent.receive(heard)
             params = agent.ask()
             assert np.allclose(space.encode(params), outcome.points[n, number], atol=1e-6)

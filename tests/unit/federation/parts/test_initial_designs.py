@@ -15,7 +15,7 @@ MIXED = Space([Float("x", 0.0, 1.0), Integer("n", 1, 3), Category("c", ("a", "b"
 
 
 def test_the_designs_have_these_names() -> None:
-    assert INITIAL_DESIGNS.names == ("uniform", "region", "public")
+    assert INITIAL_DESIGNS.names == ("uniform", "region", "public", "latin")
 
 
 @pytest.mark.parametrize(("space", "tries"), [(GRID, 1), (MIXED, 64)], ids=["grid", "mixed"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.federation.methods import DP_FTS, FTS, SOTTOVOCE, TS, Method
+from sottovoce.federation.methods import DP_FTS, FTS, POOLED_TS, TS, Method
 from sottovoce.federation.parts import SHARED_MODELS, SharedModel
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.federation.study import FederatedStudy
@@ -27,10 +27,10 @@ def heard(method: Method, rows: int = 1) -> SharedModel:
 
 
 def test_the_shared_models_have_these_names() -> None:
-    assert SHARED_MODELS.names == ("none", "broadcast", "peer", "pooled")
+    assert SHARED_MODELS.names == ("none", "broadcast", "peer", "pooled", "consensus")
 
 
-@pytest.mark.parametrize("method", [TS, FTS, DP_FTS, SOTTOVOCE])
+@pytest.mark.parametrize("method", [TS, FTS, DP_FTS, POOLED_TS])
 def test_before_a_broadcast_there_is_nothing_to_go_by(method: Method) -> None:
     shared = method.shared(study_of(method))
     assert not any(shared.guides(t) for t in range(1, 5))
@@ -39,7 +39,7 @@ def test_before_a_broadcast_there_is_nothing_to_go_by(method: Method) -> None:
 def test_what_was_followed_is_forgotten_after_the_last_release_and_what_was_learnt_is_not() -> None:
     briefly = heard(replace(DP_FTS, releases=ReleaseSchedule(last=2)))
     assert [briefly.guides(t) for t in range(1, 6)] == [True, True, True, False, False]
-    assert all(heard(SOTTOVOCE).guides(t) for t in range(1, 20))
+    assert all(heard(POOLED_TS).guides(t) for t in range(1, 20))
     assert all(heard(DP_FTS).guides(t) for t in range(1, 20))
 
 
@@ -49,7 +49,7 @@ def test_a_broadcast_has_as_many_vectors_as_its_kind_of_sharing_needs() -> None:
         method.shared_model: [
             method.shared.broadcast_rows(study_of(method), number) for number in (0, 1, 2, 9)
         ]
-        for method in (FTS, regions, SOTTOVOCE)
+        for method in (FTS, regions, POOLED_TS)
     }
     assert rows == {"peer": [5] * 4, "broadcast": [3] * 4, "pooled": [1, 1, 2, 4]}
 
@@ -62,10 +62,10 @@ def test_of_what_is_not_shared_nothing_can_be_asked() -> None:
 
 
 def test_a_pooled_model_knows_what_it_knew_after_the_first_releases() -> None:
-    study = study_of(SOTTOVOCE)
-    releases = np.random.default_rng(0).standard_normal((3, SOTTOVOCE.features))
-    shared = SOTTOVOCE.shared(study)
-    np.testing.assert_array_equal(shared.mean_function().weights, np.zeros(SOTTOVOCE.features))
+    study = study_of(POOLED_TS)
+    releases = np.random.default_rng(0).standard_normal((3, POOLED_TS.features))
+    shared = POOLED_TS.shared(study)
+    np.testing.assert_array_equal(shared.mean_function().weights, np.zeros(POOLED_TS.features))
     shared.hear(releases)
     for count, wanted in ((1, releases[:1]), (2, releases[:2]), (None, releases)):
         found = shared.mean_function(count).weights

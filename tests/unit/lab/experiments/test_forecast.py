@@ -12,22 +12,26 @@ from sottovoce.federation.methods import (
     DP_FTS,
     DP_FTS_DE,
     FTS_DE,
+    GP,
+    POOLED_TS,
+    POOLED_TS_CONTROL,
     SOTTOVOCE,
-    SOTTOVOCE_CONTROL,
     TS,
     Method,
 )
-from sottovoce.federation.planning import MOST_FEATURES, sized, within
+from sottovoce.federation.planning import MOST_FEATURES, few_trials, sized, within
 from sottovoce.federation.schedule import ReleaseSchedule
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.kernel import Kernel
 from sottovoce.lab.experiments.forecast import LITTLE, forecast, forecast_gain
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
+from sottovoce.space import Float, Space
 
 KEYS = {
     *("epsilon", "replace_one", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
-    *("noise", "clip", "participation", "features", "lengthscale", "initial"),
+    *("noise", "clip", "participation", "features", "initial"),
     *("revealed", "signal_to_noise", "gain"),
 }
 
@@ -46,7 +50,7 @@ def spent_by(method: Method, agents: int, rounds: int, delta: float) -> float:
 
 
 def test_more_dimensions_have_more_features_in_pairs_and_a_longer_scale() -> None:
-    methods = [sized(SOTTOVOCE, dims) for dims in range(1, 13)]
+    methods = [sized(POOLED_TS, dims) for dims in range(1, 13)]
     features = [method.features for method in methods]
     assert all(count % 2 == 0 for count in features)
     assert all(one < two for one, two in pairwise(features))
@@ -55,22 +59,37 @@ def test_more_dimensions_have_more_features_in_pairs_and_a_longer_scale() -> Non
 
 
 def test_only_the_features_are_sized() -> None:
-    method = sized(SOTTOVOCE_CONTROL, 3)
-    same: dict[str, Any] = {"features": SOTTOVOCE.features, "lengthscale": 0.4}
-    assert replace(method, **same) == SOTTOVOCE_CONTROL
+    method = sized(POOLED_TS_CONTROL, 3)
+    same: dict[str, Any] = {"features": POOLED_TS.features, "lengthscale": 0.4}
+    assert replace(method, **same) == POOLED_TS_CONTROL
 
 
 def test_a_kernel_that_is_known_gives_its_length_scale() -> None:
-    method = sized(SOTTOVOCE, 1, Kernel(0.03, 1.0, 0.01))
+    method = sized(POOLED_TS, 1, Kernel(0.03, 1.0, 0.01))
     assert method.lengthscale == 0.03
     assert method.features == 2 * math.ceil(1 / 0.03)  # two for each hill that fits in
-    assert sized(SOTTOVOCE, 2, Kernel(0.9, 1.0, 0.01)).features == 32
+    assert sized(POOLED_TS, 2, Kernel(0.9, 1.0, 0.01)).features == 32
 
 
 @pytest.mark.parametrize(("lengthscale", "dims"), [(0.05, 3), (0.03, 500), (1e-300, 2), (0.3, 40)])
 def test_there_are_never_more_features_than_the_most(lengthscale: float, dims: int) -> None:
-    assert sized(SOTTOVOCE, dims, Kernel(lengthscale, 1.0, 0.01)).features == MOST_FEATURES
-    assert sized(SOTTOVOCE, 1000).features == MOST_FEATURES
+    assert sized(POOLED_TS, dims, Kernel(lengthscale, 1.0, 0.01)).features == MOST_FEATURES
+    assert sized(POOLED_TS, 1000).features == MOST_FEATURES
+
+
+@pytest.mark.parametrize("method", [GP, SOTTOVOCE], ids=["gp", "sottovoce"])
+@pytest.mark.parametrize(("dims", "first"), [(1, 4), (3, 4), (4, 5), (8, 6), (16, 8), (500, 8)])
+def test_of_a_search_by_expected_improvement_only_the_first_trials_are_sized(
+    method: Method, dims: int, first: int
+) -> None:
+    assert sized(method, dims) == replace(method, initial=first)
+    assert sized(method, dims, Kernel(0.03, 1.0, 0.01)) == replace(method, initial=first)
+    assert few_trials(dims) == first
+
+
+def test_more_parameters_never_have_fewer_first_trials() -> None:
+    counts = [few_trials(dims) for dims in range(1, 100)]
+    assert counts == sorted(counts)
 
 
 @pytest.mark.parametrize("dims", [0, -2])
@@ -164,7 +183,7 @@ def test_a_rehearsal_compares_the_method_with_solo_search() -> None:
 
 
 def test_solo_search_gains_nothing_over_itself() -> None:
-    found = forecast_gain(TS, 1, 4, 3, 2)
+    found = forecast_gain(GP, 1, 4, 3, 2)
     assert (found.gain, found.error) == (0.0, 0.0)
     assert found.alone == found.together
 
@@ -197,7 +216,12 @@ def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
     assert found["adjacency"] == "zero-out"
     method = within(sized(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])
     assert found["noise"] == mechanism_of(method).noise
-    assert (found["features"], found["lengthscale"]) == (method.features, method.lengthscale)
+    space = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
+    study = FederatedStudy(space, method, 100, 10)
+    assert found["features"] == study.effects.count == study.method.features
+    assert found["initial"] == method.initial == few_trials(2)
+    points = [method.initial + number for number in (0, 2, 4, 6)]
+    assert found["revealed"] == study.consensus.revealed(points, study.release_noise)
     assert found["epsilon"] == spent_by(method, 100, 10, found["delta"]) <= 1.0
     assert found["gain"] is None
     assert found["signal_to_noise"] > 0
@@ -211,8 +235,8 @@ def test_a_forecast_may_forecast_gain() -> None:
 
 
 def test_more_agents_or_a_larger_epsilon_reveal_more() -> None:
-    few, many = (forecast(n, 2, 10, 1.0, 1e-4, 0) for n in (10, 2000))
-    generous = forecast(10, 2, 10, 10.0, 1e-4, 0)
+    few, many = (forecast(n, 2, 10, 0.2, 1e-4, 0) for n in (10, 2000))
+    generous = forecast(10, 2, 10, 2.0, 1e-4, 0)
     for better in (many, generous):
         assert better["signal_to_noise"] > few["signal_to_noise"]
         assert 0 < few["revealed"] < better["revealed"] < 1
