@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from sottovoce.errors import BudgetExceeded, check
 from sottovoce.privacy.accountant import BOUNDS, epsilon
-from sottovoce.privacy.events import Event, SubsampledGaussian, adjacency
+from sottovoce.privacy.events import Event, SharedGaussian, SubsampledGaussian, adjacency
 
 _NOISE_RANGE = (1e-2, 1e5)  # outside it a multiplier means no protection, or no signal
 
@@ -76,7 +76,7 @@ class Budget:
 def noise_for(
     target: float,
     delta: float,
-    event: SubsampledGaussian,
+    event: SubsampledGaussian | SharedGaussian,
     rounds: int,
     accountant: str = "pld",
 ) -> float:

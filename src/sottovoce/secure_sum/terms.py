@@ -1,0 +1,54 @@
+"""Who sums: the committee, how many of it are needed, and how many sites may be missing.
+
+Symbols: N sites, k that may be absent, careless or in league, h members, t threshold.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from sottovoce.errors import check
+
+LARGEST = 100  # members; more would cost more and protect hardly better
+FEWEST = 3  # sites: with two, each would know the other's share
+
+
+@dataclass(frozen=True)
+class Committee:
+    """Who adds up shares, by their numbers among the parties, and how many of them are needed."""
+
+    members: tuple[int, ...]
+    threshold: int
+
+    def __post_init__(self) -> None:
+        h, t = len(self.members), self.threshold
+        check(2 <= t <= h, "the threshold must be in [2, members]", threshold=t, members=h)
+
+    @property
+    def twice(self) -> int:
+        """How many of them must answer twice before two sets of a round can be summed."""
+        return 2 * self.threshold - len(self.members)
+
+
+def committee_of(agents: int, seed: str, aggregators: int = 0) -> Committee:
+    """The committee of a study: all sites up to 100, above that 100 that a hash of `seed` draws.
+
+    With aggregators of their own, who follow the sites in number, all of those are needed.
+    """
+    check(agents >= FEWEST, f"a sum needs at least {FEWEST} sites", agents=agents)
+    if aggregators:
+        return Committee(tuple(range(agents, agents + aggregators)), aggregators)
+    members = range(agents)
+    if agents > LARGEST:
+        ranked = sorted(members, key=lambda n: hashlib.sha256(f"{seed}/{n}".encode()).digest())
+        members = sorted(ranked[:LARGEST])  # type: ignore[assignment]
+    return Committee(tuple(members), 2 * len(members) // 3 + 1)
+
+
+def default_unreliable(agents: int) -> int:
+    """k, if nobody says another: a fifth of the sites, at least two of them.
+
+    One of two may be absent; the other is a site that wants to know, and knows its own noise.
+    """
+    return max(2, agents // 5)
