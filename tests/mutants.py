@@ -100,7 +100,7 @@ MUTANTS = [
         "no clipping before the grid", GRID, "clipped(vector[None, :], limit)", "vector[None, :]"
     ),
     Mutant("rounding away from zero", GRID, "np.trunc(scaled)", "np.rint(scaled)"),
-    Mutant("a long contribution let through", GRID, "while _square(steps) >", "while 0 >"),
+    Mutant("a long contribution let through", GRID, "check(_square(steps) <=", "check(0 <="),
     Mutant("any sum is plausible", GRID, "return _square(total) <=", "return 0 <="),
     Mutant(
         "surplus shares not looked at", SHARING, "if not _agree(shares, threshold):", "if False:"
@@ -364,7 +364,7 @@ MUTANTS = [
     Mutant(
         "sent before it is committed",
         SERVER,
-        "            self._ledger.append(self._open, published)\n",
+        "            self._ledger.append(self._open, published, answers)\n",
         "            self._sent = published\n",
     ),
     Mutant(

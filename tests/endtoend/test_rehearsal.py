@@ -33,6 +33,8 @@ ENV = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     make_project(tmp_path / "study", agents=30, rounds=3, epsilon=2.0)
+    path = tmp_path / "study" / "study.toml"
+    path.write_text(path.read_text().replace('trust = "nobody"', 'trust = "coordinator"'))
     return tmp_path / "study"
 
 

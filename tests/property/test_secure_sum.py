@@ -321,6 +321,22 @@ def test_noise_from_the_system_has_the_scale_of_the_grid_and_never_repeats() -> 
     assert grid.share > 2**31  # where 32 bits would have saturated
 
 
+def test_a_share_covers_the_clip_as_one_of_n_minus_k_and_never_less() -> None:
+    grid = grid_for(10, 4, 3.0, 8)
+    wanted = 3.0 * 2**40 / math.sqrt(6)
+    assert wanted <= grid.share <= wanted * (1 + 1e-14)
+    assert grid.event("x").share == pytest.approx(wanted)
+
+
+def test_rounding_is_towards_zero_and_a_long_contribution_is_never_noised() -> None:
+    mechanism, grid = Mechanism(5.0, 1.0, 3.0), grid_for(8, 2, 3.0, 2)
+    weights = np.full((1, 8), 1 / 8)
+    steps = rounded(np.array([5 * 0.75 / 2**40, -5 * 2.75 / 2**40]), 0, weights, mechanism, grid)
+    assert steps.tolist() == [0, -2]
+    with pytest.raises(SottovoceError, match="must keep to the clip"):
+        spoken(np.array([2**40, 1]), grid, SystemEntropy())
+
+
 def test_grids_shrink_where_the_sum_would_not_fit() -> None:
     fine = grid_for(10, 2, 4.0, 256)
     coarse = grid_for(100_000, 20_000, 1e5, 256)

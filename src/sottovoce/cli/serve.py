@@ -74,11 +74,12 @@ def register(
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
     from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.deploy.superlink import register_sites
-    from sottovoce.flower.sites import NAME
+    from sottovoce.flower.sites import NAME, read_roster
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    agents = read_study(project / STUDY).study.agents
+    study = read_study(project / STUDY, enrolled=False).study
+    agents = study.agents
     link, _ = _link(project, keys, host, port, insecure=False)
     sites = register_sites(project, link, public_keys)
     if as_json:
@@ -90,6 +91,9 @@ def register(
             f"warning: study.toml says {agents} agents; a run needs as many sites",
             style="yellow",
         )
+    elif study.sums is not None:
+        digest = read_roster(project / NAME).digest
+        OUT.print(f"Every site needs {NAME} beside its study.toml; its keys: {digest}")
 
 
 @private()

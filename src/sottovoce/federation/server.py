@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sottovoce.arrays import Array
 from sottovoce.errors import (
     InvalidInput,
+    PrivacyError,
     ProtocolError,
     RejectedVector,
     SimulationOnly,
@@ -28,12 +29,33 @@ from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import LARGEST, DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
-from sottovoce.privacy.release import Release, noise_only, release, unprotected
+from sottovoce.privacy.notes import SPEAKERS
+from sottovoce.privacy.release import (
+    Release,
+    limited_sum,
+    noise_only,
+    release,
+    sensitivity,
+    unprotected,
+)
+from sottovoce.secure_sum.grid import released
 
 
-def aggregate(study: FederatedStudy, round_number: int, vectors: Array, source: Source) -> Release:
-    """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent."""
+def aggregate(
+    study: FederatedStudy,
+    round_number: int,
+    vectors: Array,
+    source: Source,
+    shares: NDArray[np.float64] | None = None,
+) -> Release:
+    """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent.
+
+    shares: where every agent adds its own noise, the sum of their normal draws (P·M,). This is
+    then what the sum that nobody can open alone gives too, to its grid; simulation only.
+    """
     method = study.method
+    if study.sums is not None:
+        return _with_shares(study, round_number, vectors, source, shares)
     if not method.shared.summed:
         return Release(np.asarray(vectors, dtype=np.float64), NonPrivate(source.label))
     weights = study.weights(round_number)
@@ -44,6 +66,23 @@ def aggregate(study: FederatedStudy, round_number: int, vectors: Array, source: 
     return release(vectors, weights, method.mechanism, source)
 
 
+def _with_shares(
+    study: FederatedStudy,
+    round_number: int,
+    vectors: Array,
+    source: Source,
+    shares: NDArray[np.float64] | None,
+) -> Release:
+    mechanism, weights = study.method.mechanism, study.weights(round_number)
+    if mechanism is None or shares is None or not source.simulation:
+        raise PrivacyError("in this study no one party has all vectors, but in a simulation")
+    everyone = np.ones(study.agents, dtype=np.bool_)
+    total = limited_sum(vectors, weights, everyone, mechanism)
+    scale = study.grid.share * sensitivity(weights, mechanism) / study.grid.limit
+    noised = total + scale * np.reshape(shares, total.shape)
+    return Release(noised, planned_event(study, source.label))
+
+
 def planned_event(study: FederatedStudy, source: str) -> Event:
     """What each of the study's releases will spend."""
     method = study.method
@@ -51,7 +90,20 @@ def planned_event(study: FederatedStudy, source: str) -> Event:
         return DataFree(source)
     if method.mechanism is None:
         return NonPrivate(source)
+    if study.sums is not None:
+        return study.grid.event(source)
     return method.mechanism.event(study.agents, source)
+
+
+def summed(
+    study: FederatedStudy, round_number: int, total: NDArray[np.int64], source: str
+) -> Release:
+    """What a round publishes of a sum (P·M,) in the grid's steps, noise and all."""
+    mechanism = study.method.mechanism
+    if mechanism is None:
+        raise InvalidInput("a sum in shares needs a mechanism")
+    vectors = released(total, study.weights(round_number), mechanism, study.grid)
+    return Release(vectors, planned_event(study, source))
 
 
 class Server:
@@ -163,11 +215,37 @@ class Server:
             for agent, vector in self._inbox.items():
                 vectors[agent] = vector
             published = aggregate(self.study, self._open, vectors, self._source)
-            self._ledger.append(self._open, published)
+            return self._publish(published)
+        return self._publish(None)
+
+    def _publish(self, published: Release | None, answers: bytes | None = None) -> Broadcast:
+        """Commit what is to be published of the open round; None: it has been."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        if published is not None:
+            self._ledger.append(self._open, published, answers)
         else:  # committed in an earlier call that could not write the head
             self._ledger.write_head()
         number, self._open, self._inbox = self._open, None, {}
         return self.broadcast(number)
+
+    def noted(self, round_number: int, kind: str) -> bytes | None:
+        """What the ledger notes of a round: who spoke, or what gave its release."""
+        return self._ledger.noted(round_number, kind)
+
+    def settle(self, speakers: bytes) -> None:
+        """Note for good who spoke in the open round, before anybody is asked to sum."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        self._ledger.note(self._open, SPEAKERS, speakers)
+
+    def close_sum(self, total: NDArray[np.int64], answers: bytes) -> Broadcast:
+        """Release the open round from the sum (P·M,) that the members' answers gave."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        if self._ledger.find(self._open) is not None:
+            return self._publish(None)
+        return self._publish(summed(self.study, self._open, total, self._source.label), answers)
 
     def broadcast(self, round_number: int) -> Broadcast:
         """A closed round as it was committed: the same bytes, however often it is asked for.

@@ -13,7 +13,8 @@ from sottovoce.errors import BudgetExceeded, check
 from sottovoce.privacy.accountant import BOUNDS, epsilon
 from sottovoce.privacy.events import Event, SharedGaussian, SubsampledGaussian, adjacency
 
-_NOISE_RANGE = (1e-2, 1e5)  # outside it a multiplier means no protection, or no signal
+MOST_NOISE = 1e5
+_NOISE_RANGE = (1e-2, MOST_NOISE)  # outside it a multiplier means no protection, or no signal
 
 
 def paper_delta(agents: int) -> float:

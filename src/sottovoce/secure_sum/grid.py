@@ -88,15 +88,14 @@ def rounded(
 ) -> NDArray[np.int64]:
     """An agent's contribution (d,) in steps: clipped, weighted (P, N), rounded towards zero.
 
-    Rounding cannot lengthen it; what floating point may have added before is taken off again.
+    Rounding cannot lengthen it. What floating point may have added before is far below a step;
+    `spoken` checks all the same, in whole numbers.
     """
     limit = mechanism.clip / math.sqrt(len(weights))
     weighted = weights[:, agent, None] * clipped(vector[None, :], limit)
     scaled = weighted.ravel() / sensitivity(weights, mechanism) * grid.limit
     steps: NDArray[np.int64] = np.trunc(scaled).astype(np.int64)
     check(len(steps) == grid.numbers, "a contribution must be of the grid's size", size=len(steps))
-    while _square(steps) > grid.limit**2:
-        steps -= np.sign(steps)
     return steps
 
 

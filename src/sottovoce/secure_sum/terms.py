@@ -31,18 +31,46 @@ class Committee:
         return 2 * self.threshold - len(self.members)
 
 
+@dataclass(frozen=True)
+class SecureSum:
+    """Of a study whose sums nobody can open alone: what all parties agree on besides; public.
+
+    Args:
+        unreliable: k, the sites that may be absent, careless or in league before ε grows.
+        roster: what names the keys of all parties; empty before they are known.
+        aggregators: parties that do nothing but sum, in place of a committee of sites.
+    """
+
+    unreliable: int
+    roster: str = ""
+    aggregators: int = 0
+
+    def committee(self, agents: int) -> Committee:
+        """Who sums."""
+        return committee_of(agents, self.roster, self.aggregators)
+
+    def check(self, agents: int) -> None:
+        """Refuse what would promise more than the committee can keep."""
+        committee = self.committee(agents)
+        most = min(agents, committee.twice if not self.aggregators else agents) - 1
+        rule = f"of {agents} sites, unreliable must be in [1, {most}]"
+        check(1 <= self.unreliable <= most, rule, unreliable=self.unreliable)
+        rule = "aggregators must be none, or at least 2"
+        check(self.aggregators == 0 or self.aggregators >= 2, rule, aggregators=self.aggregators)
+
+
 def committee_of(agents: int, seed: str, aggregators: int = 0) -> Committee:
     """The committee of a study: all sites up to 100, above that 100 that a hash of `seed` draws.
 
     With aggregators of their own, who follow the sites in number, all of those are needed.
     """
     check(agents >= FEWEST, f"a sum needs at least {FEWEST} sites", agents=agents)
-    if aggregators:
+    if aggregators > 0:
         return Committee(tuple(range(agents, agents + aggregators)), aggregators)
-    members = range(agents)
+    members = list(range(agents))
     if agents > LARGEST:
         ranked = sorted(members, key=lambda n: hashlib.sha256(f"{seed}/{n}".encode()).digest())
-        members = sorted(ranked[:LARGEST])  # type: ignore[assignment]
+        members = sorted(ranked[:LARGEST])
     return Committee(tuple(members), 2 * len(members) // 3 + 1)
 
 

@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from flwr.app import Context, Message, MessageType
+from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 from flwr.superlink.grid import InMemoryGrid
 
@@ -25,8 +25,9 @@ from sottovoce.federation.server import Server
 from sottovoce.files import private
 from sottovoce.flower.coordinator.coordinator import Coordinator, alone
 from sottovoce.flower.coordinator.journal import NAME
+from sottovoce.flower.coordinator.secure import SecureCoordinator, SumExchange
 from sottovoce.flower.sites import NAME as SITES
-from sottovoce.flower.sites import numbered_sites
+from sottovoce.flower.sites import numbered_sites, simulated_roster
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws
@@ -34,6 +35,8 @@ from sottovoce.simulation import Draws
 POLL = 0.5  # seconds between two looks for replies
 AGAIN = 5.0  # seconds before a site that was busy, or whose call failed, is called again
 JOIN = 600.0  # seconds for the sites to be connected, at the start
+
+Exchange: TypeAlias = Coordinator | SumExchange  # what sites, or members, are called for
 
 app = ServerApp()
 
@@ -82,6 +85,9 @@ def main(grid: Grid, context: Context) -> None:
         while coordinator.next_step() is not None:
             step = coordinator.open()
             collect(grid, coordinator, step)
+            second = coordinator.settle()
+            if second is not None:
+                collect(grid, second, step)
             coordinator.close()
             print(progress(coordinator, step), flush=True)
             if step.round >= file.study.rounds:
@@ -110,12 +116,17 @@ def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Co
         check(path.exists(), rule)
         folder = settings.project / "coordinator"
         sites = numbered_sites(path, study.agents)
+        if study.sums is not None:
+            _ = file.terms  # that all sites' keys are there
     with alone(folder), ExitStack() as kept:
         server = _server(settings, file, folder / "ledger.db")
         kept.callback(server.close)
         if simulated:
             sites = _ranked(grid, study.agents, settings.join)
-        coordinator = Coordinator(file, server, sites, folder / NAME, settings.seed)
+        if simulated and study.sums is not None:
+            file = replace(file, roster=simulated_roster(study.agents))
+        kind = Coordinator if study.sums is None else SecureCoordinator
+        coordinator = kind(file, server, sites, folder / NAME, settings.seed)
         kept.callback(coordinator.stop)
         yield coordinator
 
@@ -199,7 +210,7 @@ class _Asked:
     look: _Look | None = None  # one that is not over
 
 
-def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
+def collect(grid: Grid, coordinator: Exchange, step: Step) -> None:
     """Call all sites that are, or come to be, connected, until all answered or time is up."""
     end = time.monotonic() + coordinator.limit(step)
     asked: dict[int, _Asked] = {}
@@ -225,7 +236,7 @@ def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
 
 
 def _pushed(
-    grid: Grid, coordinator: Coordinator, nodes: Mapping[int, str], left: float
+    grid: Grid, coordinator: Exchange, nodes: Mapping[int, str], left: float
 ) -> dict[int, _Asked]:
     """Call these nodes at once. A call is void when its step is over: a site that comes back
     later shall not work off old ones."""
@@ -236,7 +247,7 @@ def _pushed(
         Message(
             coordinator.call(node).to_records(),
             node,
-            MessageType.TRAIN,
+            coordinator.kind,
             ttl=left,
             group_id=tokens[node],
         )
@@ -251,7 +262,7 @@ def _pushed(
     }
 
 
-def _answered(grid: Grid, coordinator: Coordinator, node: int, sent: _Asked) -> bool:
+def _answered(grid: Grid, coordinator: Exchange, node: int, sent: _Asked) -> bool:
     """Look for the reply to a call, and hand it on; whether there was one.
 
     Flower vouches for who fetched a call, but leaves the sender that a reply names unchecked. So
