@@ -179,10 +179,8 @@ def main() -> int:
             claim, bound = attacked(options.trials, in_league)
             verdict = "holds" if bound <= claim else "more in league than claimed: exceeded"
             wrong += (bound > claim) and in_league <= 2
-            print(
-                f"{in_league} in league: claimed ε = {claim:.2f}, measured ε ≥ {bound:.2f}  {verdict}",
-                flush=True,
-            )
+            figures = f"claimed ε = {claim:.2f}, measured ε ≥ {bound:.2f}"
+            print(f"{in_league} in league: {figures}  {verdict}", flush=True)
     return int(wrong > 0)
 
 
