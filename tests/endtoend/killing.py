@@ -212,7 +212,7 @@ def link_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
 
 def sums_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
     """Sites, which are members too, the coordinator and the link die where nobody is trusted."""
-    plan, rows = Plan(rounds=2 + kills // 2, sites=5, settings=SUMS, trial_limit=10), []
+    plan, rows = Plan(rounds=2 + kills // 2, sites=5, settings=SUMS), []
     struck = {"A site and member": None, "The coordinator": HUB, "The SuperLink": MACHINE}
     for name, choices in struck.items():
         killer = Killer(folder / name.split()[-1], kills, random_)

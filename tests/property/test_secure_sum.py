@@ -192,6 +192,23 @@ def test_the_whole_protocol_gives_the_sum_of_what_was_said() -> None:
             assert np.array_equal(opened(small_terms(), 2, range(5), some), total)
 
 
+@pytest.mark.slow
+def test_a_committee_of_a_hundred_sums_for_more_sites_and_two_thirds_of_it_are_enough() -> None:
+    grid = grid_for(110, 20, 4.0, 2)
+    who = tuple(Identity.generate() for _ in range(110))
+    terms = Terms(STUDY, grid, committee_of(110, STUDY), tuple(each.public for each in who))
+    said = np.random.default_rng(2).integers(-(2**41), 2**41, (110, 2))
+    packets = [speech(terms, 0, n, said[n], who[n]) for n in range(110)]
+    answers = [
+        answered(terms, 0, m, {n: packets[n][place] for n in range(110)}, who[m])
+        for place, m in enumerate(terms.committee.members)
+        if place < 70
+    ]
+    assert np.array_equal(opened(terms, 0, range(110), answers), said.sum(axis=0))
+    with pytest.raises(SumRefused, match="67 members are needed, got 66"):
+        opened(terms, 0, range(110), answers[:66])
+
+
 @given(st.integers(0, 4), st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_bit_that_is_changed_in_a_packet_is_noticed_by_its_member(

@@ -69,6 +69,9 @@ def register(
     keys: Keys = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    aggregators: Annotated[
+        bool, typer.Option("--aggregators", help="They are of parties that do nothing but sum.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
@@ -81,12 +84,15 @@ def register(
     study = read_study(project / STUDY, enrolled=False).study
     agents = study.agents
     link, _ = _link(project, keys, host, port, insecure=False)
-    sites = register_sites(project, link, public_keys)
+    sites = register_sites(project, link, public_keys, aggregators=aggregators)
     if as_json:
         print_json({"sites": sites})
         return
-    OUT.print(f"{project / NAME} lists {len(sites)} sites: {', '.join(sites)}", soft_wrap=True)
-    if len(sites) != agents:
+    kind = "aggregators" if aggregators else "sites"
+    OUT.print(f"{project / NAME} lists {len(sites)} {kind}: {', '.join(sites)}", soft_wrap=True)
+    if aggregators or (study.sums is not None and study.sums.aggregators):
+        ERR.print(f"Every party needs {NAME} beside its study.toml, once all are listed.")
+    elif len(sites) != agents:
         ERR.print(
             f"warning: study.toml says {agents} agents; a run needs as many sites",
             style="yellow",

@@ -25,11 +25,14 @@ if TYPE_CHECKING:  # sealing is an extra, which a study with a trusted coordinat
 NAME = "sites.toml"
 NODE_LIMIT = 1 << 64  # Flower numbers its nodes in 64 bits
 EMPTY: Mapping[str, str] = {}
-TABLES = (["sites"], ["sites", "keys"])
+TABLES = (["sites"], ["sites", "keys"], ["sites", "aggregators", "keys"])
 _HEADER = """\
 # Which Flower node is which site, by the key that the coordinator registered. The order gives
 # the agents' numbers: add at the end, never sort.
 """
+_SUMMING = """
+# Those who do nothing but sum; all of them are needed for every release.
+[aggregators]"""
 _KEYS = """
 # What sites seal and sign with. Every site needs this file beside its study.toml, on a way that it
 # trusts: `sottovoce join` prints the digest of these keys, which must be the same for all.
@@ -86,20 +89,27 @@ def simulated_roster(agents: int) -> Roster:
 
 def read_sites(path: str | Path) -> dict[str, str]:
     """Site -> node id, from a file with one line a site, in its order."""
+    return read_parties(path)[0]
+
+
+def read_parties(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The sites, and the aggregators if there are any: name -> node id, in their order."""
     data = read_toml(path)
-    sites: dict[str, str] = {}
+    nodes: dict[str, str] = {}
     try:
         _check_tables(data)
-        for name, value in data["sites"].items():
+        tables = [data["sites"], data.get("aggregators", {})]
+        for name, value in (pair for table in tables for pair in table.items()):
             node = int(value) if isinstance(value, str) and value.isdecimal() else value
             whole = isinstance(node, int) and not isinstance(node, bool) and 0 < node < NODE_LIMIT
             check(whole, "a site must be a Flower node id, a whole number", **{name: value})
             rule = "no two sites may be the same node"
-            check(str(node) not in sites.values(), rule, **{name: value})
-            sites[name] = str(node)
+            check(str(node) not in nodes.values() and name not in nodes, rule, **{name: value})
+            nodes[name] = str(node)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
-    return sites
+    sites, aggregators = ({name: nodes[name] for name in table} for table in tables)
+    return sites, aggregators
 
 
 def _check_tables(data: Mapping[str, Any]) -> None:
@@ -117,8 +127,9 @@ def read_roster(path: str | Path) -> Roster:
         _check_tables(data)
         keys = data.get("keys", {})
         rule = "every site must have its line in [keys], in the order of [sites]"
-        missing = [name for name in data["sites"] if name not in keys]
-        check(list(keys) == list(data["sites"]), rule, missing=missing)
+        wanted = [*data["sites"], *data.get("aggregators", {})]
+        missing = [name for name in wanted if name not in keys]
+        check(list(keys) == wanted, rule, missing=missing)
         parsed = []
         for name, text in keys.items():
             check(isinstance(text, str), "keys must be a line of base64", site=name)
@@ -144,10 +155,23 @@ def numbered_sites(path: str | Path, agents: int) -> dict[int, int]:
     return {node: number for number, node in enumerate(nodes)}
 
 
-def write_sites(path: Path, sites: Mapping[str, str], keys: Mapping[str, str] = EMPTY) -> None:
-    """Write sites.toml, with the keys of sites that have sent any."""
+def numbered_aggregators(path: str | Path, agents: int) -> dict[int, int]:
+    """Node id -> number among the parties, of those that do nothing but sum: after all sites."""
+    nodes = [int(node) for node in read_parties(path)[1].values()]
+    return {node: number for number, node in enumerate(nodes, agents)}
+
+
+def write_sites(
+    path: Path,
+    sites: Mapping[str, str],
+    keys: Mapping[str, str] = EMPTY,
+    aggregators: Mapping[str, str] = EMPTY,
+) -> None:
+    """Write sites.toml, with the keys of parties that have sent any."""
     lines = [f"{_HEADER}[sites]", *(f'{name} = "{node}"' for name, node in sites.items())]
-    known = {name: keys.get(name) for name in sites}
+    if aggregators:
+        lines += [_SUMMING, *(f'{name} = "{node}"' for name, node in aggregators.items())]
+    known = {name: keys.get(name) for name in (*sites, *aggregators)}
     if any(known.values()):
         lines += [_KEYS.rstrip(), *(f'{name} = "{text}"' for name, text in known.items() if text)]
     write_text(path, "\n".join(lines) + "\n")

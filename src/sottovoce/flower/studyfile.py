@@ -34,6 +34,7 @@ NUMBERS: dict[str, type | tuple[type, ...]] = {
     "delta": (int, float),
     "trial_limit": (int, float),
     "unreliable": int,
+    "aggregators": int,
 }
 NEEDED = ("agents", "rounds", "epsilon", "direction")
 KEYS = (*NUMBERS, "method", "direction", "trust")
@@ -165,14 +166,18 @@ def _sums(table: Mapping[str, Any], roster: Roster | None) -> SecureSum | None:
     trust, agents = table.get("trust", TRUSTS[0]), table["agents"]
     check(trust in TRUSTS, f"trust must be one of {TRUSTS}", trust=trust)
     if trust != NOBODY:
-        rule = "unreliable is for trust = 'nobody'"
-        check("unreliable" not in table, rule, trust=trust)
+        for key in ("unreliable", "aggregators"):
+            check(key not in table, f"{key} is for trust = 'nobody'", trust=trust)
         return None
+    aggregators = table.get("aggregators", 0)
     if roster is not None:
-        rule = f"the study has {agents} agents, so {SITES} must have the keys of {agents} sites"
-        check(len(roster.keys) == agents, rule, keys=len(roster.keys))
+        parties = agents + aggregators
+        rule = f"the study has {agents} agents, so {SITES} must have the keys of {parties} sites"
+        if aggregators:
+            rule = f"{rule} and aggregators together"
+        check(len(roster.keys) == parties, rule, keys=len(roster.keys))
     unreliable = table.get("unreliable", default_unreliable(agents))
-    return SecureSum(unreliable, "" if roster is None else roster.digest)
+    return SecureSum(unreliable, "" if roster is None else roster.digest, aggregators)
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:

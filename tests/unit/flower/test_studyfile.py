@@ -102,7 +102,7 @@ def test_every_setting_reaches_the_study() -> None:
     assert (method.mechanism.clip, method.mechanism.participation) == (3.0, 0.5)
     assert (method.mechanism.noise, file.delta, file.trial_limit) == (NOISE, 1e-3, 2.5)
     assert (file.study.feature_seed, file.direction) == (7, "minimize")
-    known = {"agents", "rounds", "epsilon", "unreliable", *settings}  # the last of trust = "nobody"
+    known = {"agents", "rounds", "epsilon", "unreliable", "aggregators", *settings}
     assert known - set(CHANGES) == set(KEYS)
 
 

@@ -27,7 +27,7 @@ from sottovoce.flower.coordinator.coordinator import Coordinator, alone
 from sottovoce.flower.coordinator.journal import NAME
 from sottovoce.flower.coordinator.secure import SecureCoordinator, SumExchange
 from sottovoce.flower.sites import NAME as SITES
-from sottovoce.flower.sites import numbered_sites, simulated_roster
+from sottovoce.flower.sites import numbered_aggregators, numbered_sites, simulated_roster
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws
@@ -123,10 +123,17 @@ def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Co
         kept.callback(server.close)
         if simulated:
             sites = _ranked(grid, study.agents, settings.join)
-        if simulated and study.sums is not None:
-            file = replace(file, roster=simulated_roster(study.agents))
-        kind = Coordinator if study.sums is None else SecureCoordinator
-        coordinator = kind(file, server, sites, folder / NAME, settings.seed)
+        coordinator: Coordinator
+        if study.sums is None:
+            coordinator = Coordinator(file, server, sites, folder / NAME, settings.seed)
+        else:
+            rule = "aggregators are for a deployment: a simulation has the sites alone"
+            check(not (simulated and study.sums.aggregators), rule)
+            summing = {} if simulated else numbered_aggregators(path, study.agents)
+            if simulated:
+                file = replace(file, roster=simulated_roster(study.agents))
+            journal, seed = folder / NAME, settings.seed
+            coordinator = SecureCoordinator(file, server, sites, journal, seed, summing)
         kept.callback(coordinator.stop)
         yield coordinator
 

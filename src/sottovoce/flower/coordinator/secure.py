@@ -31,6 +31,7 @@ from sottovoce.secure_sum.protocol import Answer, Terms, check_answer, check_spe
 if TYPE_CHECKING:
     from flwr.app import RecordDict
 
+EMPTY: Mapping[int, int] = {}
 SURPLUS = 10.0  # seconds that members are waited for whose answers are only a check on the others
 PACKETS = "packets-{}.json"  # of a round, until it is released
 
@@ -47,8 +48,10 @@ class SecureCoordinator(Coordinator):
         sites: Mapping[int, int],
         journal: str | Path,
         seed: int | None = None,
+        aggregators: Mapping[int, int] = EMPTY,
     ) -> None:
         super().__init__(file, server, sites, journal, seed)
+        self.parties = {**self.sites, **aggregators}  # node -> number, of all who may sum
         self.terms: Terms = file.terms
         self._folder = Path(journal).parent
         self._spoken: Packets = {}
@@ -167,7 +170,7 @@ class SumExchange:
         self._speakers = tuple(sorted(packets))
         self._packets = packets
         members = coordinator.terms.committee.members
-        self._nodes = {node: n for node, n in coordinator.sites.items() if n in members}
+        self._nodes = {node: n for node, n in coordinator.parties.items() if n in members}
         self.answers: dict[int, Answer] = {}
         self._out: set[int] = set()
         self._enough: float | None = None  # since when
@@ -209,7 +212,7 @@ class SumExchange:
 
     def failed(self, node: int, reason: str) -> None:
         """Note that a call came to nothing on its way; the member may be called again."""
-        self._of.failed(node, reason)
+        self._of.note("failed", reason, member=self._nodes.get(node))
 
     def _count(self, member: int, reply: SumReply) -> None:
         if (reply.agent, reply.round) != (member, self._step.round) or member in self.answers:

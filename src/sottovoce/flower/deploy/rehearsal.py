@@ -129,6 +129,8 @@ def prepared(
     folder = project / FOLDER
     settings = {"agents": sites} if rounds is None else {"agents": sites, "rounds": rounds}
     study = study_with(project, **settings)  # what is wrong is said before anything is made
+    rule = "a rehearsal has sites alone: aggregators are tried in a deployment"
+    check(study.study.sums is None or not study.study.sums.aggregators, rule)
     rule = "without node keys nobody is who he says: --insecure is for trust = 'coordinator'"
     check(not insecure or study.study.sums is None, rule)
     if folder.exists():

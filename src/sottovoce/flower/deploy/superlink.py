@@ -18,7 +18,7 @@ from sottovoce.flower.deploy import commands
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import PUBLIC, sealing_keys
 from sottovoce.flower.deploy.processes import MARK, end_marked
-from sottovoce.flower.sites import NAME, read_keys, read_sites, write_sites
+from sottovoce.flower.sites import NAME, read_keys, read_parties, write_sites
 from sottovoce.flower.studyfile import STUDY, read_study
 
 ANSWER = 60.0  # seconds for a command of Flower's
@@ -66,10 +66,13 @@ def is_up(link: Link, timeout: float = 1.0) -> bool:
         return False
 
 
-def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str, str]:
+def register_sites(
+    project: Path, link: Link, keys: Sequence[Path], *, aggregators: bool = False
+) -> dict[str, str]:
     """Let the sites' keys in and write sites.toml; those that are in it are left as they are.
 
     Each is written as soon as Flower has it: run it again after a failure.
+    aggregators: they are of parties that do nothing but sum.
     """
     names = [key.stem if key.suffix == PUBLIC else "" for key in keys]
     check(bool(names), "the sites' public keys must be given", keys=[str(key) for key in keys])
@@ -81,15 +84,17 @@ def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str,
         len(set(names)) == len(names), "the keys of two sites must not have one name", names=names
     )
     path = project / NAME
-    sites, known = (read_sites(path), read_keys(path)) if path.exists() else ({}, {})
+    sites, summing = read_parties(path) if path.exists() else ({}, {})
+    known = read_keys(path) if path.exists() else {}
     given = _sealing(project, dict(zip(names, keys, strict=True)), known)
     connect(project, link)
+    listed = summing if aggregators else sites
     for name, key in zip(names, keys, strict=True):
-        if name not in sites:
-            sites[name] = _registered(project, key, sites)
+        if name not in {**sites, **summing}:
+            listed[name] = _registered(project, key, {**sites, **summing})
             known |= {name: given[name]} if name in given else {}
-            write_sites(path, sites, known)
-    return sites
+            write_sites(path, sites, known, summing)
+    return listed
 
 
 def _sealing(project: Path, keys: Mapping[str, Path], known: Mapping[str, str]) -> dict[str, str]:

@@ -17,8 +17,10 @@ from sottovoce.errors import (
 )
 from sottovoce.federation.server import Server
 from sottovoce.flower.coordinator.journal import read_journal
-from sottovoce.flower.coordinator.secure import SURPLUS, SumExchange
+from sottovoce.flower.coordinator.secure import SURPLUS, SecureCoordinator, SumExchange
 from sottovoce.flower.site.memory import Memory
+from sottovoce.flower.site.summing import Member
+from sottovoce.flower.sites import Roster, simulated_identity
 from sottovoce.flower.sumwire import SumReply, answers_in
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import read_ledger
@@ -28,6 +30,7 @@ from sottovoce.secure_sum import field, sharing
 from sottovoce.secure_sum.grid import rounded
 from sottovoce.secure_sum.keys import SIGNATURE
 from sottovoce.secure_sum.protocol import answered, opened, speech
+from sottovoce.secure_sum.terms import SecureSum
 
 
 @pytest.fixture
@@ -387,3 +390,36 @@ def test_a_trusted_servers_calls_do_not_release_where_nobody_is_trusted(tmp_path
         server.close_round()
     assert server.events == []
     server.close()
+
+
+def test_three_aggregators_sum_in_the_sites_place_and_none_of_them_may_be_missing(
+    tmp_path: Path,
+) -> None:
+    who = [*identities(), *(simulated_identity(n) for n in range(3))]
+    names = tuple(f"party-{n}" for n in range(8))
+    roster = Roster(names, tuple(each.public for each in who))
+    plain = study_file()
+    study = replace(plain.study, sums=SecureSum(2, roster.digest, aggregators=3))
+    parties = Secured(tmp_path, replace(plain, study=study, roster=roster))
+    server = Server(study, tmp_path / "ledger.db", PLENTY)
+    sites, summing = {900 + n: n for n in range(5)}, {950 + n: 5 + n for n in range(3)}
+    journal = tmp_path / "journal.jsonl"
+    coordinator = SecureCoordinator(parties.file, server, sites, journal, None, summing)
+    for missing in (True, False):
+        coordinator.open()
+        parties.speak(coordinator)
+        second = coordinator.settle()
+        assert second is not None
+        assert second.waiting == set(summing)  # no site is asked to sum
+        for node, number in summing.items():
+            if not (missing and number == 6):
+                member = Member(parties.file, tmp_path / f"sum-{number}", who[number])
+                second.take(node, member.answer(second.call(node)))
+        if missing:
+            with pytest.raises(ProtocolError, match="2 of 3 members answered in round 0"):
+                coordinator.close()
+            coordinator.stop()
+            server = Server(study, tmp_path / "ledger.db", PLENTY)
+            coordinator = SecureCoordinator(parties.file, server, sites, journal, None, summing)
+    assert coordinator.close() is not None
+    coordinator.stop()
