@@ -54,6 +54,7 @@ bench: install
 	$(BIN)/python benchmarks/audit.py
 	$(BIN)/python benchmarks/optuna_sampler.py
 	$(BIN)/python benchmarks/federation.py
+	$(BIN)/python benchmarks/secure_sum.py
 
 format: install
 	$(BIN)/ruff check --fix .

@@ -21,10 +21,21 @@ ROOT = Path(__file__).resolve().parent.parent
 # the tests of the file that is broken; pytest stops at the first failure
 TESTS = {
     "privacy/release.py": ("tests/unit/privacy/test_release.py",),
-    "privacy/noise.py": ("tests/unit/privacy/test_noise.py", "tests/unit/privacy/test_release.py"),
+    "privacy/noise.py": (
+        "tests/unit/privacy/test_noise.py",
+        "tests/unit/privacy/test_release.py",
+        "tests/unit/privacy/test_shared_noise.py",
+    ),
+    "privacy/events.py": ("tests/unit/privacy/test_shared_noise.py",),
+    "secure_sum/field.py": ("tests/property/test_secure_sum.py",),
+    "secure_sum/sharing.py": ("tests/property/test_secure_sum.py",),
+    "secure_sum/grid.py": ("tests/property/test_secure_sum.py",),
+    "secure_sum/protocol.py": ("tests/property/test_secure_sum.py",),
+    "secure_sum/terms.py": ("tests/unit/secure_sum/test_terms.py",),
     "privacy/accountant.py": (
         "tests/unit/privacy/test_accountant.py",
         "tests/unit/privacy/test_replace_one.py",
+        "tests/unit/privacy/test_shared_noise.py",
     ),
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
@@ -61,7 +72,9 @@ class Mutant:
 RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
 SERVER, HEARD = "federation/server.py", "federation/messages.py"
-CHAIN = "privacy/chain.py"
+CHAIN, EVENTS = "privacy/chain.py", "privacy/events.py"
+FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_sum/grid.py"
+SUMS, TERMS = "secure_sum/protocol.py", "secure_sum/terms.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
     "flower/site/memory.py",
@@ -69,6 +82,69 @@ SITE, MEMORY, COORDINATOR = (
 )
 
 MUTANTS = [
+    Mutant(
+        "noise of N agents counted on, not of N − k",
+        EVENTS,
+        "2.0**self.bits / math.sqrt(self.agents - self.unreliable)",
+        "2.0**self.bits / math.sqrt(self.agents)",
+    ),
+    Mutant(
+        "a share scaled for N agents",
+        GRID,
+        "math.sqrt(self.agents - self.unreliable) * (1",
+        "math.sqrt(self.agents) * (1",
+    ),
+    Mutant("a coarse grid taken as fine", EVENTS, "self.share >= LEAST_SHARE", "True"),
+    Mutant("missing shares of noise not missed", EVENTS, "reliable / (self", "1 / 1 + 0 * (self"),
+    Mutant(
+        "no clipping before the grid", GRID, "clipped(vector[None, :], limit)", "vector[None, :]"
+    ),
+    Mutant("rounding away from zero", GRID, "np.trunc(scaled)", "np.rint(scaled)"),
+    Mutant("a long contribution let through", GRID, "check(_square(steps) <=", "check(0 <="),
+    Mutant("any sum is plausible", GRID, "return _square(total) <=", "return 0 <="),
+    Mutant(
+        "surplus shares not looked at", SHARING, "if not _agree(shares, threshold):", "if False:"
+    ),
+    Mutant("too few shares taken", SHARING, "if len(members) < threshold:", "if False:"),
+    Mutant(
+        "coefficients of zero",
+        FIELD,
+        "os.urandom(8 * int(np.prod(shape)))",
+        "bytes(8 * int(np.prod(shape)))",
+    ),
+    Mutant(
+        "a product folded wrongly", FIELD, "<< np.uint64(1)  # below", "<< np.uint64(0)  # below"
+    ),
+    Mutant(
+        "residues above the prime let in", FIELD, "if bool(np.all(residues < _P)) else None", ""
+    ),
+    Mutant(
+        "a packet's signature not looked at",
+        SUMS,
+        "or not terms.keys[agent].signed(signature, content)",
+        "",
+    ),
+    Mutant(
+        "an answer's signature not looked at",
+        SUMS,
+        "if not terms.keys[answer.member].signed(answer.signature, said):",
+        "if False:",
+    ),
+    Mutant(
+        "a packet of any round opens",
+        SUMS,
+        'f"{terms.study}/{round_number}/{sender}',
+        'f"{terms.study}/{sender}',
+    ),
+    Mutant(
+        "a packet of any study opens",
+        SUMS,
+        'f"{terms.study}/{round_number}/{sender}',
+        'f"{round_number}/{sender}',
+    ),
+    Mutant("a small set answered for", SUMS, "if len(speakers) < terms.fewest:", "if False:"),
+    Mutant("an impossible sum opened", SUMS, "if not plausible(", "if False and plausible("),
+    Mutant("one sharer fewer is enough", TERMS, "// 3 + 1)", "// 3)"),
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
     Mutant(
         "clip to S, not S/√P",
@@ -139,7 +215,19 @@ MUTANTS = [
         "standard_normal(values.shape)\n",
         "standard_normal(values.shape[-1])\n",
     ),
-    Mutant("noise drawn too narrow from the system", NOISE, "scale=scale)", "scale=0.9 * scale)"),
+    Mutant(
+        "noise drawn too narrow from the system",
+        NOISE,
+        "scale=scale)\n        return np.asarray(mechanism(values.ravel()",
+        "scale=0.9 * scale)\n        return np.asarray(mechanism(values.ravel()",
+    ),
+    Mutant(
+        "a share of noise drawn too narrow from the system",
+        NOISE,
+        "scale=scale)\n        return np.asarray(mechanism(values.tolist())",
+        "scale=0.9 * scale)\n        return np.asarray(mechanism(values.tolist())",
+    ),
+    Mutant("shares of noise in 32 bits", NOISE, 'atom_domain(T="i64")', "atom_domain(T=int)"),
     Mutant(
         "coins from a seed, labelled as the system's",
         NOISE,
@@ -189,7 +277,19 @@ MUTANTS = [
         "(adjacency, step)\n    for event, count in groups:",
         "(adjacency, step)\n    for event, count in ((e, 1) for e, _ in groups):",
     ),
-    Mutant("rounding not kept back in pld", ACCOUNTANT, "delta - kept_back)", "delta)"),
+    Mutant(
+        "rounding not kept back in pld",
+        ACCOUNTANT,
+        "get_epsilon(delta - kept_back)",
+        "get_epsilon(delta)",
+    ),
+    Mutant(
+        "shares of noise taken to be a Gaussian",
+        ACCOUNTANT,
+        "measure(gaussian, delta - kept_back)",
+        "measure(gaussian, delta)",
+    ),
+    Mutant("shares of noise counted once", ACCOUNTANT, "apart += count * event", "apart += event"),
     Mutant("exact answer rounded down", ACCOUNTANT, "found * (1 + 1e-9) + 1e-9", "found - 1e-9"),
     Mutant(
         "replacement not doubled in a fixed sample",
@@ -200,8 +300,14 @@ MUTANTS = [
     Mutant(
         "a record replaced taken as a site left out",
         ACCOUNTANT,
-        "noise=event.noise / 2)",
-        "noise=event.noise)",
+        "participation == 1:\n        return replace(event, noise=event.noise / 2)",
+        "participation == 1:\n        return replace(event, noise=event.noise)",
+    ),
+    Mutant(
+        "a record replaced under noise in shares taken as a site left out",
+        ACCOUNTANT,
+        "SharedGaussian):\n        return replace(event, noise=event.noise / 2)",
+        "SharedGaussian):\n        return replace(event, noise=event.noise)",
     ),
     Mutant(
         "a record's exact answer not doubled", ACCOUNTANT, "(groups) * (1 + replaced)", "(groups)"
@@ -227,8 +333,8 @@ MUTANTS = [
     Mutant(
         "non-private taken as free",
         ACCOUNTANT,
-        "return math.inf\n    return ACCOUNTANTS",
-        "return 0.0\n    return ACCOUNTANTS",
+        "return math.inf\n    return _measured(ACCOUNTANTS",
+        "return 0.0\n    return _measured(ACCOUNTANTS",
     ),
     Mutant(
         "guard looks only at the past",
@@ -260,7 +366,7 @@ MUTANTS = [
     Mutant(
         "sent before it is committed",
         SERVER,
-        "            self._ledger.append(self._open, published)\n",
+        "            self._ledger.append(self._open, published, answers)\n",
         "            self._published = published\n",
     ),
     Mutant(

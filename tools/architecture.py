@@ -28,6 +28,7 @@ LAYERS = (
     "gp",
     "acquisition",
     "privacy",
+    "secure_sum",
     "federation",
     "simulation",
     "optuna",

@@ -13,6 +13,7 @@ SottovoceError
 │   ├── BudgetExceeded             the release would spend more than was granted
 │   ├── UnsupportedEvent           the accountant has no sound bound for the event
 │   ├── SimulationOnly             seeded randomness in a server that is not a simulation
+│   ├── SumRefused                 shares that give no sum, or one that cannot be
 │   └── LedgerError                the ledger is damaged, tampered with, or another study's
 ├── TrialError                     models that cannot be trained, so that nothing can go on
 ├── StorageError                   a saved file is missing, damaged or of another version
@@ -81,6 +82,10 @@ class UnsupportedEvent(PrivacyError):
 
 class SimulationOnly(PrivacyError):
     """Seeded randomness was offered to a server that is not a simulation."""
+
+
+class SumRefused(PrivacyError):
+    """Shares are too few, do not fit each other, or give a sum that cannot be."""
 
 
 class LedgerError(PrivacyError):

@@ -25,6 +25,7 @@ SCENARIOS: dict[str, Callable[[Path, int, random.Random], list[Row]]] = {
     "coordinator": killing.coordinator_killed,
     "superlink": killing.link_killed,
     "sottovoce": killing.each_killed,
+    "sums": killing.sums_killed,
     "client": harm.client_dies,
     "slow": harm.site_too_slow,
     "evil": harm.site_is_evil,

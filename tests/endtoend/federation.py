@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,7 +28,8 @@ from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.keys import PRIVATE, PUBLIC, make_keys
 from sottovoce.flower.deploy.processes import Processes
 from sottovoce.flower.deploy.project import copy_project, make_project
-from sottovoce.flower.deploy.rehearsal import Stage, free_port, prepared
+from sottovoce.flower.deploy.rehearsal import Stage, free_port, hand_out_sites, prepared
+from sottovoce.flower.studyfile import read_study
 from sottovoce.privacy.ledger import LedgerView, read_ledger
 
 LINK, COORDINATOR = "flower-superlink", "flwr-serverapp"  # in the command lines of processes
@@ -56,6 +57,7 @@ low = 0.0
 high = 1.0
 """
 SMALL = "features = 8\nparticipation = 1.0"  # for dp-fts-de
+SUMS = f'{SMALL}\ntrust = "nobody"'
 
 OBJECTIVE = '''\
 """Notes by itself what it does; how long it takes is in the file `seconds`, if there is one."""
@@ -135,6 +137,9 @@ class Federation:
             self.start_link()
             public = [self.keys / f"{name}{PUBLIC}" for name in self.stage.sites]
             superlink.register_sites(self.hub, self.stage.link, public)
+            hand_out_sites(self.stage)
+            enrolled = read_study(self.hub / "study.toml")  # all keys are constants of the study
+            self.stage = replace(self.stage, study=enrolled)
             for name in self.stage.sites:
                 self.start_site(name)
         except BaseException:
@@ -278,6 +283,10 @@ class Federation:
     def clear_party(self, name: str) -> None:
         """End what a killed process left behind, as whoever watches over it would."""
         self._parties[name].stop()
+
+    def counted(self, event: str) -> int:
+        """How often something is in the coordinator's journal."""
+        return sum(line.get("event") == event for line in self.journal)
 
     @property
     def journal(self) -> list[dict[str, Any]]:

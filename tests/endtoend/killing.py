@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.endtoend.federation import CLIENT, COORDINATOR, LINK, NODE, Federation, Plan
+from tests.endtoend.federation import CLIENT, COORDINATOR, LINK, NODE, SUMS, Federation, Plan
 from tests.endtoend.invariants import check_all, check_kept, require
 from tests.endtoend.outcomes import Row, say
 
@@ -17,6 +17,7 @@ SOTTOVOCE = Plan(rounds=8, method="sottovoce", settings="")
 PAUSE = 12.0  # seconds; a round takes about as long
 NOBODY = "nothing was released, nothing was spent; run again"
 MOMENTS = ("starting", "open", "just released", "released")
+BETWEEN = (*MOMENTS, "settled", "settled")  # also exactly between the two exchanges of a sum
 SITE = {"all of a site": "", "its SuperNode alone": NODE, "its ClientApp alone": CLIENT}
 HUB = {"the coordinator's process": COORDINATOR}
 MACHINE = {"the SuperLink alone": LINK, "all of the coordinator's machine": ""}
@@ -32,6 +33,7 @@ class Killer:
         self.runs = 0
         self.seen: LedgerView | None = None
         self.revived = 0  # times that a SuperNode ended by itself
+        self.between = 0  # kills exactly between the exchanges of a sum
 
     def study(self, plan: Plan) -> Federation:
         """A new deployment."""
@@ -64,8 +66,14 @@ class Killer:
 
     def await_moment(self, fed: Federation) -> None:
         """Start a run, and wait for a random moment of it, or until it is over."""
-        moment, before = self.random.choice(MOMENTS), fed.released
+        sums = fed.stage.study.study.sums is not None
+        moment, before = self.random.choice(BETWEEN if sums else MOMENTS), fed.released
         self.begin(fed, open_=moment != "starting")
+        if moment == "settled":
+            settled = fed.counted("settled")
+            fed.wait(lambda: fed.counted("settled") > settled or not fed.coordinating(), "a set")
+            self.between += fed.counted("settled") > settled
+            return
         if moment.endswith("released"):
             fed.wait(lambda: fed.released > before or not fed.coordinating(), "a round is released")
         time.sleep(self.random.uniform(0.0, 1.0 if moment == "just released" else PAUSE))
@@ -106,7 +114,8 @@ class Killer:
         """What was done, for the table."""
         counts = {how: "once" if n == 1 else f"{n} times" for how, n in sorted(self.how.items())}
         words = ", ".join(f"{how} {count}" for how, count in counts.items())
-        return f"`kill -9` at random moments: {words}"
+        exact = f", {self.between} of them just before members are asked" if self.between else ""
+        return f"`kill -9` at random moments: {words}{exact}"
 
     def outcome(self) -> str:
         """What came of it, for the table."""
@@ -199,6 +208,21 @@ def link_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
     spent, rounds = kill_hub(killer, plan, MACHINE)
     fault = "The SuperLink dies"
     return [Row(fault, killer.words(), killer.outcome(), spent, plan.epsilon, rounds)]
+
+
+def sums_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
+    """Sites, which are members too, the coordinator and the link die where nobody is trusted."""
+    plan, rows = Plan(rounds=2 + kills // 2, sites=5, settings=SUMS), []
+    struck = {"A site and member": None, "The coordinator": HUB, "The SuperLink": MACHINE}
+    for name, choices in struck.items():
+        killer = Killer(folder / name.split()[-1], kills, random_)
+        if choices is None:
+            spent, rounds = kill_sites(killer, plan)
+        else:
+            spent, rounds = kill_hub(killer, plan, choices)
+        fault = f"{name} dies, trust nobody"
+        rows.append(Row(fault, killer.words(), killer.outcome(), spent, plan.epsilon, rounds))
+    return rows
 
 
 def each_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:

@@ -17,13 +17,20 @@ import numpy as np
 import optuna
 import pytest
 from numpy.typing import NDArray
+from tests.endtoend.federation import Storage
 
 from sottovoce.federation.messages import Message
+from sottovoce.federation.server import summed
 from sottovoce.flower.deploy.commands import environment
 from sottovoce.flower.deploy.keys import CA
 from sottovoce.flower.deploy.project import copy_project, make_project
 from sottovoce.flower.deploy.rehearsal import free_port
+from sottovoce.flower.sites import read_identity
+from sottovoce.flower.studyfile import read_study
 from sottovoce.privacy.ledger import read_ledger
+from sottovoce.secure_sum import field
+from sottovoce.secure_sum.keys import SIGNATURE
+from sottovoce.secure_sum.sharing import joined
 
 OWN = ("coordinator", "site", ".flwr", "keys")
 LIMIT = 300  # seconds; other work may share the machine
@@ -33,6 +40,8 @@ ENV = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     make_project(tmp_path / "study", agents=30, rounds=3, epsilon=2.0)
+    path = tmp_path / "study" / "study.toml"
+    path.write_text(path.read_text().replace('trust = "nobody"', 'trust = "coordinator"'))
     return tmp_path / "study"
 
 
@@ -114,6 +123,49 @@ def assert_nothing_is_readable(hub: Path, *sites: Path) -> None:
     written = [path for top in tops for path in (top, *top.rglob("*"))]
     assert len(written) > 20
     assert [path for path in written if path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.slow
+def test_where_nobody_is_trusted_the_coordinators_side_holds_no_number_that_a_site_said(
+    tmp_path: Path,
+) -> None:
+    make_project(tmp_path / "study", agents=5, rounds=3, epsilon=8.0)
+    process = started("rehearse", "--sites", "5", "--keep", "--json", cwd=tmp_path / "study")
+    out, err = process.communicate(timeout=3 * LIMIT)
+    assert process.returncode == 0, err
+    found = json.loads(out)
+    assert found["releases"] == 2
+    assert 0 < found["epsilon"]["pld"] <= found["granted"] == 8.0
+    check_sealed(tmp_path / "study" / "rehearsal", sites=5)
+
+
+def check_sealed(stage: Path, sites: int) -> None:
+    """Nothing that is the coordinator's holds a vector or a share; the ledger holds their sums."""
+    file = read_study(stage / "hub" / "study.toml")
+    terms, study = file.terms, file.study
+    keys = [read_identity(stage / "keys" / f"site-{n + 1}.seal") for n in range(sites)]
+    kept = [path for path in (stage / "hub").rglob("*") if path.is_file()]
+    held = {path: path.read_bytes() for path in [*kept, *(stage / "logs").iterdir()]}
+    assert len(held) > 10
+    for entry in read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries:
+        total = np.zeros(study.grid.numbers, dtype=np.int64)
+        for n in range(sites):
+            attrs = Storage.read(stage / f"site-{n + 1}" / "site" / "study.db").attrs
+            packets = [base64.b64decode(text) for text in attrs[f"sealed-{entry.round}"]]
+            said = Message.from_bytes(base64.b64decode(attrs[f"said-{entry.round}"])).vector
+            shares = {}
+            for member, packet in enumerate(packets):
+                words = f"sottovoce/packet/v1/{terms.study}/{entry.round}/{n}/{member}"
+                plain = keys[member].open(packet[SIGNATURE:], words.encode())
+                assert plain is not None
+                row = field.from_bytes(plain, study.grid.numbers)
+                assert row is not None
+                shares[member] = row
+            steps = field.decode(joined(shares, terms.committee.threshold))
+            total += steps
+            for secret in (*said, *steps, *np.concatenate(list(shares.values()))):
+                assert not [path for path, data in held.items() if secret.tobytes() in data]
+        assert np.array_equal(entry.release.vectors, summed(study, entry.round, total, "").vectors)
 
 
 def vectors_of(site: Path) -> list[NDArray[np.float64]]:

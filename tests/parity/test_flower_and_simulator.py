@@ -26,12 +26,17 @@ from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
+from sottovoce.flower.coordinator.secure import SecureCoordinator
 from sottovoce.flower.site.memory import Memory
 from sottovoce.flower.site.site import Site
+from sottovoce.flower.site.summing import Member
+from sottovoce.flower.sites import simulated_identity, simulated_roster
 from sottovoce.flower.studyfile import StudyFile, read_study
 from sottovoce.flower.wire import Call, Reply
+from sottovoce.privacy.events import SharedGaussian
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.privacy.release import Mechanism
+from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.simulation import Draws, simulate
 from sottovoce.space import Category, Float, Integer, Space
 
@@ -117,6 +122,53 @@ def test_sites_that_answer_calls_do_what_the_simulator_does(
         with Memory(tmp_path / str(n), "journal", study, direction="maximize") as memory:
             points = [space.encode(told.params) for told in memory.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"
+
+
+def by_two_exchanges(file: StudyFile, folder: Path) -> dict[int, NDArray[np.float64]]:
+    """The broadcasts of a seeded run whose coordinator nobody trusts."""
+    study, objective = file.study, objective_on(file.study.space)
+    folder.mkdir(exist_ok=True)
+    server = Server.simulation(study, Draws(SEED, 0).seed_for("server"))
+    nodes = {900 + n: n for n in range(study.agents)}
+    coordinator = SecureCoordinator(file, server, nodes, folder / "journal.jsonl", SEED)
+    broadcasts = {}
+    while coordinator.next_step() is not None:
+        coordinator.open()
+        for node, n in nodes.items():
+            where, who = folder / str(n), simulated_identity(n)
+            site = Site(file, objective, where, simulation=True, storage="journal", identity=who)
+            coordinator.take(node, called(site, coordinator.call(node)))
+        second = coordinator.settle()
+        if second is not None:
+            for node in sorted(second.waiting):
+                n = nodes[node]
+                member = Member(file, folder / str(n), simulated_identity(n), storage="journal")
+                second.take(node, member.answer(second.call(node)))
+        released = coordinator.close()
+        if released is not None:
+            broadcasts[released.round] = released.vectors
+    coordinator.stop()
+    return broadcasts
+
+
+@pytest.mark.parametrize("method", [DP_FTS_DE, SOTTOVOCE], ids=["dp-fts-de", "sottovoce"])
+def test_sums_that_nobody_can_open_are_the_simulators_to_the_grid(
+    method: Method, tmp_path: Path
+) -> None:
+    mechanism = Mechanism(clip=5.0, participation=1.0, noise=0.3)
+    small = replace(method, initial=INITIAL, features=16, lengthscale=0.3, mechanism=mechanism)
+    study = FederatedStudy(PLANE, small, AGENTS, ROUNDS, sums=SecureSum(unreliable=1))
+    roster = simulated_roster(AGENTS)
+    file = StudyFile(study, 1e4, 1e-5, direction="maximize", roster=roster)
+    heard = by_two_exchanges(file, tmp_path)
+    outcome = simulate(study, problem_on(PLANE), Draws(SEED, 0))
+    assert heard.keys() == outcome.broadcasts.keys()
+    assert {type(event) for event in outcome.events} == {SharedGaussian}
+    for number, vectors in outcome.broadcasts.items():
+        last = heard[number][-len(vectors) :]
+        # the first is the same to the grid; later ones follow queries that differ in last bits
+        near = 1e-10 if number == 0 else 1e-6
+        assert np.allclose(last, vectors, rtol=0.0, atol=near), f"round {number}"
 
 
 STUDY = """

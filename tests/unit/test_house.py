@@ -34,6 +34,13 @@ def test_privacy_stands_alone(path: Path) -> None:
     assert rooms_imported(path) <= {"privacy", "errors"}
 
 
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "secure_sum").glob("*.py")), ids=lambda p: p.name
+)
+def test_sums_that_nobody_can_open_stand_on_privacy_alone(path: Path) -> None:
+    assert rooms_imported(path) <= {"privacy", "errors", "secure_sum"}
+
+
 def test_every_folder_has_its_place_in_the_order() -> None:
     assert {room_of(path) for path in MODULES} - {"__init__"} == set(LAYERS)
 

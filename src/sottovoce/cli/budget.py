@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
@@ -33,12 +33,18 @@ def budget(
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1, the paper's.")] = None,
     accountant: Annotated[str, typer.Option(help="moments, rdp, pld, gdp or all.")] = "all",
     sampling: Annotated[str, typer.Option(help="poisson or fixed.")] = "poisson",
+    unreliable: Annotated[
+        int | None,
+        typer.Option(
+            help="k: sites add the noise in shares, and k of them may fail (trust nobody)."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What a study costs in privacy: ε for a noise, or the noise for an ε."""
     from sottovoce.lab.experiments.budgeting import Plan, answer, costs_of_stricter_delta
 
-    plan = Plan(agents, rounds, participation, delta, sampling)
+    plan = Plan(agents, rounds, participation, delta, sampling, unreliable)
     result = answer(plan, noise=noise, epsilon=epsilon, accountant=accountant)
     if as_json:
         print_json(result)
@@ -53,9 +59,28 @@ def budget(
         OUT.print(f"Noise multiplier z = {result['noise']:g}, {sampling} sampling.")
         for sentence in meanings(result["epsilon"], result["replace_one"]):
             OUT.print(sentence)
+        if unreliable is not None:
+            print_shares(result)
         OUT.print(f"Adjacency: {_ADJACENCY_NOTES[result['adjacency']]}")
     if delta is None:
         _warn_of_delta(result["delta"], *costs_of_stricter_delta(plan, result))
+
+
+def print_shares(found: dict[str, Any]) -> None:
+    """The price of noise in shares, and what it means if other sites fail than were planned."""
+    k, n = found["unreliable"], found["agents"]
+    OUT.print(
+        f"Noise in shares: {k} of {n} sites may be absent, careless or in league. When all are "
+        f"there the sum has {found['price']:.2f} times a trusted server's noise."
+    )
+    table = Table(title="ε if other sites fail than were planned")
+    for column in ("sites that fail", "a site", "a record"):
+        table.add_column(column, justify="right")
+    for each in found["if_failing"]:
+        planned = " (planned)" if each["failing"] == k else ""
+        spent = number(each["epsilon"]), number(each["replace_one"])
+        table.add_row(f"{each['failing']}{planned}", *spent)
+    OUT.print(table)
 
 
 def _warn_of_delta(delta: float, accountant: str, costs: dict[float, float]) -> None:

@@ -38,12 +38,16 @@ def join(
     from sottovoce.flower.deploy.keys import CA
     from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
     from sottovoce.flower.deploy.project import STUDY, check_project
+    from sottovoce.flower.deploy.roster import enrolled
     from sottovoce.flower.site import leaving
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    read_study(project / STUDY)  # what is wrong with it is better said now than to the coordinator
+    # what is wrong with it is better said now than to the coordinator
+    file = read_study(project / STUDY)
     check(insecure or key is not None, "a site needs its private key: --key")
+    if file.study.sums is not None:
+        ERR.print(enrolled(file, key), soft_wrap=True)
     trust = None if insecure else root or project / "keys" / CA
     link = commands.Link.parse(address, trust)
     command = commands.supernode(project, link, key, port)

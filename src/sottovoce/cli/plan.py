@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from sottovoce.cli.budget import print_shares
 from sottovoce.cli.show import ERR, OUT, Json, meanings, print_json
 
 
@@ -17,13 +18,19 @@ def plan(
     epsilon: Annotated[float, typer.Option(help="ε, the most that may be spent.")],
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1, the paper's.")] = None,
     runs: Annotated[int, typer.Option(help="Simulations on made-up functions; 0: none.")] = 4,
+    unreliable: Annotated[
+        int | None,
+        typer.Option(
+            help="k: sites add the noise in shares, and k of them may fail (trust nobody)."
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Settings for a federation from what is public, and the gain to expect from it."""
     from sottovoce.lab.experiments.forecast import LITTLE, forecast
 
     with ERR.status("simulating on made-up functions", spinner="line"):
-        found = forecast(agents, dims, rounds, epsilon, delta, runs)
+        found = forecast(agents, dims, rounds, epsilon, delta, runs, unreliable)
     if as_json:
         print_json(found)
         return
@@ -35,6 +42,8 @@ def plan(
     OUT.print(table)
     for sentence in meanings({"pld": found["epsilon"]}, found["replace_one"]):
         OUT.print(sentence)
+    if unreliable is not None:
+        print_shares(found)
     gain = found["gain"]
     if gain is not None:
         OUT.print(

@@ -69,27 +69,37 @@ def register(
     keys: Keys = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
+    aggregators: Annotated[
+        bool, typer.Option("--aggregators", help="They are of parties that do nothing but sum.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
     from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.deploy.superlink import register_sites
-    from sottovoce.flower.sites import NAME
+    from sottovoce.flower.sites import NAME, read_roster
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    agents = read_study(project / STUDY).study.agents
+    study = read_study(project / STUDY, enrolled=False).study
+    agents = study.agents
     link, _ = _link(project, keys, host, port, insecure=False)
-    sites = register_sites(project, link, public_keys)
+    sites = register_sites(project, link, public_keys, aggregators=aggregators)
     if as_json:
         print_json({"sites": sites})
         return
-    OUT.print(f"{project / NAME} lists {len(sites)} sites: {', '.join(sites)}", soft_wrap=True)
-    if len(sites) != agents:
+    kind = "aggregators" if aggregators else "sites"
+    OUT.print(f"{project / NAME} lists {len(sites)} {kind}: {', '.join(sites)}", soft_wrap=True)
+    if aggregators or (study.sums is not None and study.sums.aggregators):
+        ERR.print(f"Every party needs {NAME} beside its study.toml, once all are listed.")
+    elif len(sites) != agents:
         ERR.print(
             f"warning: study.toml says {agents} agents; a run needs as many sites",
             style="yellow",
         )
+    elif study.sums is not None:
+        digest = read_roster(project / NAME).digest
+        OUT.print(f"Every site needs {NAME} beside its study.toml; its keys: {digest}")
 
 
 @private()

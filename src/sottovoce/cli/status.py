@@ -155,12 +155,7 @@ def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -
 
 def _signal_to_noise(entry: Entry, study: FederatedStudy) -> float | None:
     """An estimate from what everybody was sent: |v|² is P·M·σ² of noise plus what was said."""
-    from sottovoce.privacy.release import noise_scale
-
-    method, vectors = study.method, entry.release.vectors
-    if method.mechanism is None:
-        return None
-    noise = noise_scale(study.weights(entry.round), method.features, method.mechanism)
+    vectors, noise = entry.release.vectors, study.noise_of(entry.round)
     if noise == 0:
         return None
     excess = float((vectors**2).sum()) / (vectors.size * noise**2) - 1

@@ -17,9 +17,11 @@ from sottovoce.federation.methods import SOTTOVOCE, Method
 from sottovoce.federation.settings import with_settings
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.kernel import Kernel
-from sottovoce.privacy.budget import noise_for
-from sottovoce.privacy.events import SubsampledGaussian
+from sottovoce.privacy.budget import MOST_NOISE, noise_for
+from sottovoce.privacy.events import SharedGaussian, SubsampledGaussian
 from sottovoce.privacy.release import Mechanism
+from sottovoce.secure_sum.grid import grid_for
+from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.space import Space
 
 MOST_FEATURES = 256
@@ -38,6 +40,7 @@ def plan_study(
     feature_seed: int = 0,
     changes: Mapping[str, Any] | None = None,
     noise: float | None = None,
+    sums: SecureSum | None = None,
 ) -> FederatedStudy:
     """The study that this many agents should run over so many rounds, within ε at δ.
 
@@ -54,6 +57,7 @@ def plan_study(
         feature_seed: public; all parties must have the same.
         changes: settings of the method to change first, by name (`settings.SETTINGS`).
         noise: z, if an earlier plan of the same study found it, which takes seconds.
+        sums: how sums are taken that nobody can open alone; None: a server is trusted with them.
 
     Example:
         >>> space = Space([Float("rate", 1e-5, 1e-1, log=True)])
@@ -63,12 +67,14 @@ def plan_study(
     """
     check_epsilon(method, epsilon)
     fitted = with_settings(sized(method, space.dims), changes or {})
-    _ = FederatedStudy(space, fitted, agents, rounds, feature_seed)  # before a noise is looked for
+    _ = FederatedStudy(
+        space, fitted, agents, rounds, feature_seed, sums
+    )  # before a noise is looked for
     if noise is None:
-        noised = within(fitted, agents, rounds, epsilon, delta)
+        noised = within(fitted, agents, rounds, epsilon, delta, sums)
     else:
         noised = with_settings(fitted, {"noise": noise})
-    return FederatedStudy(space, noised, agents, rounds, feature_seed)
+    return FederatedStudy(space, noised, agents, rounds, feature_seed, sums)
 
 
 def sized(method: Method, dims: int, kernel: Kernel | None = None) -> Method:
@@ -102,19 +108,34 @@ def check_epsilon(method: Method, epsilon: float) -> None:
     check(0 < epsilon < math.inf, "epsilon must be finite and above 0", epsilon=epsilon)
 
 
-def within(method: Method, agents: int, rounds: int, epsilon: float, delta: float) -> Method:
+def within(
+    method: Method,
+    agents: int,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    sums: SecureSum | None = None,
+) -> Method:
     """The method with the least noise that keeps all its releases within ε, by pld or rdp."""
     check_epsilon(method, epsilon)
     check(agents >= 1, "agents must be at least 1", agents=agents)
     check(rounds >= 1, "rounds must be at least 1", rounds=rounds)
     check(rounds <= MOST_ROUNDS, f"rounds must be at most {MOST_ROUNDS}", rounds=rounds)
     unit = replace(cast(Mechanism, method.mechanism), noise=1.0)
-    event, releases = unit.event(agents, "plan"), method.releases.count(rounds)
-    noise = _least_noise(cast(SubsampledGaussian, event), releases, epsilon, delta)
+    event = cast(SubsampledGaussian, unit.event(agents, "plan"))
+    planned: SubsampledGaussian | SharedGaussian = event
+    if sums is not None:  # with the coarsest grid that any noise may need
+        numbers = method.regions * method.features
+        grid = grid_for(agents, sums.unreliable, MOST_NOISE, numbers)
+        planned = replace(grid.event("plan"), noise=1.0)
+    noise = _least_noise(planned, method.releases.count(rounds), epsilon, delta)
     return replace(method, mechanism=replace(unit, noise=noise))
 
 
 @lru_cache(maxsize=256)
-def _least_noise(event: SubsampledGaussian, releases: int, epsilon: float, delta: float) -> float:
-    accountant = "rdp" if event.sampling == "fixed" else "pld"
+def _least_noise(
+    event: SubsampledGaussian | SharedGaussian, releases: int, epsilon: float, delta: float
+) -> float:
+    fixed = isinstance(event, SubsampledGaussian) and event.sampling == "fixed"
+    accountant = "rdp" if fixed else "pld"
     return noise_for(epsilon, delta, event, releases, accountant)

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sottovoce.arrays import Array
+from sottovoce.arrays import Array, FloatArray, IntArray
 from sottovoce.errors import (
     InvalidInput,
+    PrivacyError,
     ProtocolError,
     RejectedVector,
     SimulationOnly,
@@ -29,7 +29,16 @@ from sottovoce.privacy.budget import Budget
 from sottovoce.privacy.events import LARGEST, DataFree, Event, NonPrivate
 from sottovoce.privacy.ledger import Ledger
 from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
-from sottovoce.privacy.release import Release, noise_only, release, unprotected
+from sottovoce.privacy.notes import SPEAKERS
+from sottovoce.privacy.release import (
+    Release,
+    limited_sum,
+    noise_only,
+    release,
+    sensitivity,
+    unprotected,
+)
+from sottovoce.secure_sum.grid import released
 
 
 def aggregate(
@@ -38,12 +47,17 @@ def aggregate(
     vectors: Array,
     source: Source,
     overwrite: bool = False,
+    shares: FloatArray | None = None,
 ) -> Release:
     """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent.
 
     overwrite: the vectors are not needed afterwards, which saves a copy of them.
+    shares: where every agent adds its own noise, the sum of their normal draws (P·M,). This is
+    then what the sum that nobody can open alone gives too, to its grid; simulation only.
     """
     method = study.method
+    if study.sums is not None:
+        return _with_shares(study, round_number, vectors, source, shares)
     if not method.shared.summed:
         return Release(np.array(vectors, dtype=np.float64), NonPrivate(source.label))
     weights = study.weights(round_number)
@@ -54,6 +68,23 @@ def aggregate(
     return release(vectors, weights, method.mechanism, source, overwrite)
 
 
+def _with_shares(
+    study: FederatedStudy,
+    round_number: int,
+    vectors: Array,
+    source: Source,
+    shares: FloatArray | None,
+) -> Release:
+    mechanism, weights = study.method.mechanism, study.weights(round_number)
+    if mechanism is None or shares is None or not source.simulation:
+        raise PrivacyError("in this study no one party has all vectors, but in a simulation")
+    everyone = np.ones(study.agents, dtype=np.bool_)
+    total = limited_sum(vectors, weights, everyone, mechanism)
+    scale = study.grid.share * sensitivity(weights, mechanism) / study.grid.limit
+    noised = total + scale * np.reshape(shares, total.shape)
+    return Release(noised, planned_event(study, source.label))
+
+
 def planned_event(study: FederatedStudy, source: str) -> Event:
     """What each of the study's releases will spend."""
     method = study.method
@@ -61,7 +92,18 @@ def planned_event(study: FederatedStudy, source: str) -> Event:
         return DataFree(source)
     if method.mechanism is None:
         return NonPrivate(source)
+    if study.sums is not None:
+        return study.grid.event(source)
     return method.mechanism.event(study.agents, source)
+
+
+def summed(study: FederatedStudy, round_number: int, total: IntArray, source: str) -> Release:
+    """What a round publishes of a sum (P·M,) in the grid's steps, noise and all."""
+    mechanism = study.method.mechanism
+    if mechanism is None:
+        raise InvalidInput("a sum in shares needs a mechanism")
+    vectors = released(total, study.weights(round_number), mechanism, study.grid)
+    return Release(vectors, planned_event(study, source))
 
 
 class Server:
@@ -215,12 +257,38 @@ class Server:
             raise ProtocolError("no round is open")
         if self._ledger.find(self._open) is None:
             published = aggregate(self.study, self._open, self._vectors, self._source, True)
-            self._ledger.append(self._open, published)
+            return self._publish(published)
+        return self._publish(None)
+
+    def _publish(self, published: Release | None, answers: bytes | None = None) -> Broadcast:
+        """Commit what is to be published of the open round; None: it has been."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        if published is not None:
+            self._ledger.append(self._open, published, answers)
         else:  # committed in an earlier call that could not write the head
             self._ledger.write_head()
         self._forget()
         number, self._open = self._open, None
         return self.broadcast(number)
+
+    def noted(self, round_number: int, kind: str) -> bytes | None:
+        """What the ledger notes of a round: who spoke, or what gave its release."""
+        return self._ledger.noted(round_number, kind)
+
+    def settle(self, speakers: bytes) -> None:
+        """Note for good who spoke in the open round, before anybody is asked to sum."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        self._ledger.note(self._open, SPEAKERS, speakers)
+
+    def close_sum(self, total: IntArray, answers: bytes) -> Broadcast:
+        """Release the open round from the sum (P·M,) that the members' answers gave."""
+        if self._open is None:
+            raise ProtocolError("no round is open")
+        if self._ledger.find(self._open) is not None:
+            return self._publish(None)
+        return self._publish(summed(self.study, self._open, total, self._source.label), answers)
 
     def broadcast(self, round_number: int) -> Broadcast:
         """A closed round as it was committed: the same bytes, however often it is asked for.
@@ -266,7 +334,7 @@ def _check_served(study: FederatedStudy) -> None:
         raise InvalidInput(f"method {study.method.name!r} has no server: its agents go alone")
 
 
-def _accepted(vector: object, features: int) -> NDArray[np.float64]:
+def _accepted(vector: object, features: int) -> FloatArray:
     """The vector as doubles, or RejectedVector saying what must hold."""
     if not isinstance(vector, np.ndarray) or vector.dtype.kind != "f":
         kind = getattr(vector, "dtype", type(vector).__name__)
@@ -283,8 +351,8 @@ def _accepted(vector: object, features: int) -> NDArray[np.float64]:
 
 
 def _sorted(
-    agents: list[int], vectors: list[NDArray[np.float64]], study: FederatedStudy
-) -> tuple[NDArray[np.int64], list[NDArray[np.float64]]] | None:
+    agents: list[int], vectors: list[FloatArray], study: FederatedStudy
+) -> tuple[IntArray, list[FloatArray]] | None:
     """Agents in their order, with their vectors; None unless all are different, and the study's."""
     if {*map(type, agents)} != {int}:
         return None
@@ -296,7 +364,7 @@ def _sorted(
     return (order, vectors) if known and np.all(order[1:] > order[:-1]) else None
 
 
-def _stacked(vectors: list[NDArray[np.float64]], rows: NDArray[np.float64]) -> bool:
+def _stacked(vectors: list[FloatArray], rows: FloatArray) -> bool:
     """Write vectors to the rows of an array; whether `_accepted` takes each, and as it is."""
     flat = rows.reshape(-1)
     if {*map(type, vectors)} != {np.ndarray}:

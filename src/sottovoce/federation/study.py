@@ -27,6 +27,8 @@ from sottovoce.gp.matern import Coordinates
 from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.shared import PooledModel, SharedPosterior
 from sottovoce.privacy.release import Mechanism, noise_scale
+from sottovoce.secure_sum.grid import Grid, grid_for
+from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.space import Space
 from sottovoce.space.regions import Regions, assigned, equal_boxes
 
@@ -53,6 +55,7 @@ class FederatedStudy:
         agents: N, how many parties there are.
         rounds: T, trials of each agent after its initial ones.
         feature_seed: of the shared features and the public design.
+        sums: how sums are taken that nobody can open alone; None: a server is trusted with them.
 
     Example:
         >>> space = Space([Float("rate", 1e-5, 1e-1, log=True)])
@@ -66,6 +69,7 @@ class FederatedStudy:
     agents: int
     rounds: int
     feature_seed: int = 0
+    sums: SecureSum | None = None
 
     def __post_init__(self) -> None:
         for name in ("agents", "rounds"):
@@ -82,6 +86,8 @@ class FederatedStudy:
             "feature_seed must be a whole number of at least 0",
             feature_seed=self.feature_seed,
         )
+        if self.sums is not None:
+            self._check_sums(self.sums)
         _ = self.assignment, self.regions  # P ≤ N, and a space that can be cut, said at once
         if self.method.basis == "effects":
             self._size_effects()
@@ -94,6 +100,26 @@ class FederatedStudy:
         )
         check(asked in (1, count), f"{rule} {count}", features=asked)
         object.__setattr__(self, "method", replace(self.method, features=count))
+
+    def _check_sums(self, sums: SecureSum) -> None:
+        mechanism = self.method.mechanism
+        if mechanism is None or not self.method.private or self.method.noise_only:
+            raise InvalidInput(f"method {self.method.name!r} has no private sum to take in shares")
+        check(
+            mechanism.rate(self.agents) == 1,
+            "a sum in shares has all sites in it: who is sampled must stay secret, and without a "
+            "trusted party nobody can draw it in secret; participation must be 1",
+            participation=mechanism.participation,
+        )
+        sums.check(self.agents)
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The whole numbers of sums that nobody can open alone."""
+        if self.sums is None or self.method.mechanism is None:
+            raise InvalidInput("a study whose server is trusted has no grid")
+        numbers = self.method.regions * self.method.features
+        return grid_for(self.agents, self.sums.unreliable, self.method.mechanism.noise, numbers)
 
     @cached_property
     def regions(self) -> Regions:
@@ -166,10 +192,15 @@ class FederatedStudy:
     @property
     def release_noise(self) -> float:
         """The standard deviation of what a release adds to each number, in the first round."""
+        return self.noise_of(0)
+
+    def noise_of(self, round_number: int) -> float:
+        """The same of any round; of noise in shares, if all sites are there."""
         mechanism = self.method.mechanism
         if mechanism is None:
             return 0.0
-        return noise_scale(self.weights(0), self.method.features, mechanism)
+        price = 1.0 if self.sums is None else self.grid.event("").price
+        return price * noise_scale(self.weights(round_number), self.method.features, mechanism)
 
     def shared_posterior(self, vectors: FloatArray) -> SharedPosterior:
         """What the releases so far (k, M) say of the function that all share."""
@@ -191,7 +222,9 @@ class FederatedStudy:
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data that JSON can hold."""
         method: dict[str, Any] = plain(asdict(self.method))
+        sums = {} if self.sums is None else {"sums": asdict(self.sums)}
         return {
+            **sums,
             "agents": self.agents,
             "feature_seed": self.feature_seed,
             "method": method,
@@ -208,7 +241,8 @@ class FederatedStudy:
             for name, kind in _PARTS.items():
                 parts[name] = None if parts[name] is None else kind(**parts[name])
             space, method = Space.from_dict(data["space"]), Method(**parts)
-            study = cls(space, method, data["agents"], data["rounds"], data["feature_seed"])
+            sums = SecureSum(**data["sums"]) if "sums" in data else None
+            study = cls(space, method, data["agents"], data["rounds"], data["feature_seed"], sums)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InvalidInput(f"these are not a study's public constants: {error!r}") from error
         check(study.to_dict() == data, "a study's public constants must be of this version's")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from sottovoce.errors import InvalidInput, check, suggestion
 from sottovoce.federation.methods import method_named
@@ -15,10 +15,17 @@ from sottovoce.federation.searcher import Direction, check_direction
 from sottovoce.federation.settings import SETTINGS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import read_toml
+from sottovoce.flower.sites import NAME as SITES
+from sottovoce.flower.sites import Roster, read_roster
 from sottovoce.plugins import reference_in
 from sottovoce.privacy.budget import Budget
+from sottovoce.secure_sum.terms import SecureSum, default_unreliable
 from sottovoce.space import Space
 
+if TYPE_CHECKING:
+    from sottovoce.secure_sum.protocol import Terms
+
+STUDY = "study.toml"
 NUMBERS: dict[str, type | tuple[type, ...]] = {
     "agents": int,
     "rounds": int,
@@ -27,9 +34,12 @@ NUMBERS: dict[str, type | tuple[type, ...]] = {
     "delta": (int, float),
     "trial_limit": (int, float),
     "cadence": (int, float),
+    "unreliable": int,
+    "aggregators": int,
 }
 NEEDED = ("agents", "rounds", "epsilon", "direction")
-KEYS = (*NUMBERS, "method", "direction")
+KEYS = (*NUMBERS, "method", "direction", "trust")
+TRUSTS = COORDINATOR, NOBODY = ("coordinator", "nobody")
 CHANGES = tuple(name for name in SETTINGS if name != "noise")  # which follows from ε
 
 
@@ -53,6 +63,23 @@ class StudyFile:
     direction: Direction
     trial_limit: float = 600.0  # seconds that a site is given for one trial
     cadence: float | None = None  # seconds of every trial, also of one that takes less
+    roster: Roster | None = None  # where nobody is to be trusted with vectors: everybody's keys
+
+    @property
+    def terms(self) -> Terms:
+        """What all parties of its sums agree on."""
+        from sottovoce.secure_sum.protocol import Terms
+
+        sums = self.study.sums
+        if sums is None or self.roster is None:
+            raise InvalidInput(
+                f"trust is {NOBODY!r}, so {SITES} with the keys of all {self.study.agents} sites "
+                f"must lie beside study.toml: the coordinator's `sottovoce register` writes it"
+            )
+        agents = self.study.agents
+        return Terms(
+            self.study.fingerprint, self.study.grid, sums.committee(agents), self.roster.keys
+        )
 
     @property
     def budget(self) -> Budget:
@@ -84,20 +111,30 @@ class StudyFile:
         return [Step(0, study.method.initial), *later]
 
 
-def read_study(path: str | Path, noise: float | None = None) -> StudyFile:
+def read_study(path: str | Path, noise: float | None = None, *, enrolled: bool = True) -> StudyFile:
     """The study in a TOML file; whatever is wrong with it is named.
 
     noise: what an earlier reading of the same file found, which takes seconds.
+    enrolled: False while sites are still being listed, so that their keys are not all there.
     """
     data = read_toml(path)
+    keys = Path(path).with_name(SITES)
     try:
-        return study_from(data, noise)
+        sealed = enrolled and _trust(data) == NOBODY and keys.exists()
+        return study_from(data, noise, read_roster(keys) if sealed else None)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
 
 
-def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile:
-    """The study in the tables [study] and [space] of a file."""
+def _trust(data: Mapping[str, Any]) -> object:
+    table = data.get("study")
+    return table.get("trust") if isinstance(table, Mapping) else None
+
+
+def study_from(
+    data: Mapping[str, Any], noise: float | None = None, roster: Roster | None = None
+) -> StudyFile:
+    """The study in the tables [study] and [space] of a file, and its sites' keys if it has any."""
     for key in data:
         check(key in ("study", "space"), "its tables must be [study] and [space]", table=key)
     for key in ("study", "space"):
@@ -123,13 +160,34 @@ def study_from(data: Mapping[str, Any], noise: float | None = None) -> StudyFile
         feature_seed=table.get("feature_seed", 0),
         changes={key: table[key] for key in CHANGES if key in table},
         noise=noise,
+        sums=_sums(table, roster),
     )
     limit = float(table.get("trial_limit", StudyFile.trial_limit))
     cadence = float(table["cadence"]) if "cadence" in table else None
     for key, value in {"trial_limit": limit, "cadence": cadence}.items():
         rule = f"{key} must be a finite number of seconds above 0"
         check(value is None or 0 < value < math.inf, rule, **{key: value})
-    return StudyFile(study, epsilon, delta, cast(Direction, table["direction"]), limit, cadence)
+    direction = cast(Direction, table["direction"])
+    return StudyFile(study, epsilon, delta, direction, limit, cadence, roster)
+
+
+def _sums(table: Mapping[str, Any], roster: Roster | None) -> SecureSum | None:
+    """How sums are taken: where nobody is trusted, in shares."""
+    trust, agents = table.get("trust", TRUSTS[0]), table["agents"]
+    check(trust in TRUSTS, f"trust must be one of {TRUSTS}", trust=trust)
+    if trust != NOBODY:
+        for key in ("unreliable", "aggregators"):
+            check(key not in table, f"{key} is for trust = 'nobody'", trust=trust)
+        return None
+    aggregators = table.get("aggregators", 0)
+    if roster is not None:
+        parties = agents + aggregators
+        rule = f"the study has {agents} agents, so {SITES} must have the keys of {parties} sites"
+        if aggregators:
+            rule = f"{rule} and aggregators together"
+        check(len(roster.keys) == parties, rule, keys=len(roster.keys))
+    unreliable = table.get("unreliable", default_unreliable(agents))
+    return SecureSum(unreliable, "" if roster is None else roster.digest, aggregators)
 
 
 def _check_keys(table: Mapping[str, Any]) -> None:

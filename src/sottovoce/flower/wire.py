@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import ProtocolError
 from sottovoce.federation.messages import (
+    LARGEST_ARRAY,
     Broadcast,
     Message,
     array_from,
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 SCHEMA = 2
 RECORD = "sottovoce"  # name of the record of plain values
 
-Answer = Literal["vector", "done", "busy", "refused", "left"]
+Answer = Literal["vector", "sealed", "done", "busy", "refused", "left"]
 _ANSWERS: tuple[str, ...] = get_args(Answer)
-_TEXT = 500  # characters of a reason that are kept
+TEXT = 500  # characters of a reason that are kept
 _DIGEST = 64  # characters of a digest
 _HEX = re.compile(f"[0-9a-f]{{{_DIGEST}}}")
 
@@ -49,6 +50,7 @@ class Call:
     broadcast: Broadcast | None = None  # the last one released
     seed: int | None = None  # simulation only: of the draws of all
     chain: tuple[str, ...] = ()  # the ledger's digests up to the broadcast, the study's own first
+    answers: bytes = b""  # of a sum that nobody can open alone: what gave the broadcast
 
     def to_records(self) -> RecordDict:
         """Flower's form."""
@@ -61,15 +63,17 @@ class Call:
         if self.seed is not None:
             plain["seed"] = self.seed
         if self.broadcast is None:
-            return _records(plain, {})
+            return records_of(plain, {})
         plain |= {"broadcast-round": self.broadcast.round, "head": self.broadcast.head}
         plain["chain"] = list(self.chain)
-        return _records(plain, {"broadcast": self.broadcast.vectors})
+        if self.answers:
+            plain["answers"] = self.answers
+        return records_of(plain, {"broadcast": self.broadcast.vectors})
 
     @classmethod
     def from_records(cls, records: RecordDict) -> Call:
         """The call in Flower's form; anything else is refused."""
-        plain = _plain(records, {"agent": int, "constants": str})
+        plain = plain_of(records, {"agent": int, "constants": str})
         try:
             constants = json.loads(plain["constants"])
         except (ValueError, RecursionError) as error:
@@ -77,7 +81,7 @@ class Call:
         if not isinstance(constants, dict):
             raise ProtocolError("the constants of a call must be a table")
         seed = checked_field(plain, "seed", int) if "seed" in plain else None
-        broadcast, chain = None, tuple[str, ...]()
+        broadcast, chain, answers = None, tuple[str, ...](), b""
         if "broadcast" in records:
             vectors = _array(records, "broadcast", 2)
             number, head = (
@@ -85,17 +89,18 @@ class Call:
                 checked_field(plain, "head", str),
             )
             broadcast, chain = Broadcast(plain["study"], number, vectors, head), _chain(plain)
+            answers = checked_field(plain, "answers", bytes) if "answers" in plain else b""
         study, number, agent = plain["study"], plain["round"], plain["agent"]
-        return cls(study, number, agent, constants, broadcast, seed, chain)
+        return cls(study, number, agent, constants, broadcast, seed, chain, answers)
 
 
 @dataclass(frozen=True)
 class Reply:
     """What a site answers.
 
-    vector: what it says; done: nothing is to be said in this round; busy: it is still at an
-    earlier trial; refused: it does not take part as asked, for the reason given; left: it does not
-    take part, by its own decision.
+    vector: what it says; sealed: the same, as packets to the members; done: nothing is to be said
+    in this round; busy: it is still at an earlier trial; refused: it does not take part as asked,
+    for the reason given; left: it does not take part, by its own decision.
     """
 
     study: str  # fingerprint
@@ -106,6 +111,7 @@ class Reply:
     reason: str = ""
     heard: int = -1  # round of the last broadcast it heard; -1: none, or it could not look
     head: str = ""  # the ledger's newest digest in that broadcast
+    packets: tuple[bytes, ...] = ()
 
     @property
     def message(self) -> Message:
@@ -121,28 +127,43 @@ class Reply:
             "round": self.round,
             "agent": self.agent,
             "answer": self.answer,
-            "reason": self.reason[:_TEXT],
+            "reason": self.reason[:TEXT],
             "heard": self.heard,
             "head": self.head,
         }
-        return _records(plain, {} if self.vector is None else {"vector": self.vector})
+        if self.packets:
+            plain["packets"] = list(self.packets)
+        return records_of(plain, {} if self.vector is None else {"vector": self.vector})
 
     @classmethod
     def from_records(cls, records: RecordDict) -> Reply:
         """The reply in Flower's form; anything else is refused."""
         kinds = {"agent": int, "answer": str, "reason": str}
-        plain = _plain(records, {**kinds, "heard": int, "head": str})
+        plain = plain_of(records, {**kinds, "heard": int, "head": str})
         if plain["answer"] not in _ANSWERS:
             got = plain["answer"][:40]
             raise ProtocolError(f"an answer must be one of {_ANSWERS}, got {got!r}")
         vector = _array(records, "vector", 1) if plain["answer"] == "vector" else None
         answer = cast(Answer, plain["answer"])
-        reason, head = printable(plain["reason"][:_TEXT]), printable(plain["head"][:_DIGEST])
+        reason, head = printable(plain["reason"][:TEXT]), printable(plain["head"][:_DIGEST])
+        packets = packets_in(plain) if answer == "sealed" else ()
         study, number, agent = plain["study"], plain["round"], plain["agent"]
-        return cls(study, number, agent, answer, vector, reason, plain["heard"], head)
+        return cls(study, number, agent, answer, vector, reason, plain["heard"], head, packets)
 
 
-def _records(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> RecordDict:
+def packets_in(plain: Mapping[str, Any]) -> tuple[bytes, ...]:
+    """Packets to members, or to one member from all speakers."""
+    packets = checked_field(plain, "packets", list)
+    if not all(isinstance(each, bytes) for each in packets):
+        raise ProtocolError("'packets' of a message must hold bytes")
+    size = sum(map(len, packets))
+    if size > LARGEST_ARRAY:
+        raise ProtocolError(f"'packets' must hold at most {LARGEST_ARRAY} bytes, got {size}")
+    return tuple(packets)
+
+
+def records_of(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -> RecordDict:
+    """Plain values and arrays as Flower's typed records."""
     from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
     records: dict[str, Any] = {RECORD: ConfigRecord({"schema": SCHEMA, **plain})}
@@ -153,7 +174,7 @@ def _records(plain: dict[str, Any], arrays: Mapping[str, NDArray[np.float64]]) -
     return RecordDict(records)
 
 
-def _plain(records: RecordDict, kinds: Mapping[str, type]) -> dict[str, Any]:
+def plain_of(records: RecordDict, kinds: Mapping[str, type]) -> dict[str, Any]:
     """The plain values, each of its type; those of every message are looked at first."""
     if RECORD not in records.config_records:
         raise ProtocolError(f"a message must hold a record {RECORD!r}")

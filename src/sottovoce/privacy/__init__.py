@@ -11,11 +11,12 @@ from sottovoce.privacy.events import (
     DataFree,
     Event,
     NonPrivate,
+    SharedGaussian,
     SubsampledGaussian,
     adjacency,
 )
 from sottovoce.privacy.ledger import Entry, Ledger, LedgerView, read_ledger
-from sottovoce.privacy.noise import Seeded, Source, SystemEntropy
+from sottovoce.privacy.noise import Drawn, Seeded, ShareSource, Source, SystemEntropy
 from sottovoce.privacy.release import (
     Diagnostics,
     Mechanism,
@@ -32,6 +33,7 @@ __all__ = [
     "Budget",
     "DataFree",
     "Diagnostics",
+    "Drawn",
     "Entry",
     "Event",
     "Ledger",
@@ -40,6 +42,8 @@ __all__ = [
     "NonPrivate",
     "Release",
     "Seeded",
+    "ShareSource",
+    "SharedGaussian",
     "Source",
     "SubsampledGaussian",
     "SystemEntropy",

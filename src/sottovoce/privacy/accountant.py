@@ -7,6 +7,8 @@
 - gdp: the central-limit formula of Gaussian DP; an APPROXIMATION that can lie below the truth
   (the exact formula, hence a bound, when q = 1).
 
+Noise that agents add in shares is Gaussian noise at a δ that is a trifle smaller, by any of them.
+
 All speak of zero-out adjacency (see `events`); `replace_one` says what replacing a record costs.
 Fixed-size sampling has a sound bound here in `rdp` alone, through replace-one adjacency; the others
 refuse it.
@@ -15,8 +17,10 @@ refuse it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +29,14 @@ from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, logsumexp
 
 from sottovoce.errors import UnsupportedEvent, check
-from sottovoce.privacy.events import Event, Events, NonPrivate, SubsampledGaussian, grouped
+from sottovoce.privacy.events import (
+    Event,
+    Events,
+    NonPrivate,
+    SharedGaussian,
+    SubsampledGaussian,
+    grouped,
+)
 
 if TYPE_CHECKING:  # at run time it is imported where it is used: it takes a second
     import dp_accounting
@@ -34,6 +45,8 @@ Accountant = Callable[[Events, float], float]
 
 BOUNDS = ("moments", "rdp", "pld")  # what may guard a budget
 MOST_SAMPLED = 10_000  # rounds by pld: for more its grids take minutes and gigabytes
+
+LARGEST_EXPONENT = 700.0  # e to it is a double still
 
 _MOMENT_ORDERS = np.arange(1, 33)
 # whole orders: for others dp-accounting's series does not always converge
@@ -121,7 +134,7 @@ def gdp(events: Events, delta: float) -> float:
     square = 0.0
     for event, count in groups:
         rate, inverse = event.participation, event.noise**-2
-        if rate < 1 and inverse > 700:
+        if rate < 1 and inverse > LARGEST_EXPONENT:
             return math.inf  # exp would overflow: there is no protection to speak of
         square += count * (inverse if rate == 1 else rate**2 * math.expm1(inverse))
     return _gaussian_epsilon(math.sqrt(square), delta)
@@ -207,7 +220,26 @@ def epsilon(events: Events, delta: float, accountant: str = "pld") -> float:
     check(0 < delta < 1, "delta must be in (0, 1)", delta=delta)
     if any(isinstance(event, NonPrivate) for event in counts):
         return math.inf
-    return ACCOUNTANTS[accountant](counts, delta)
+    return _measured(ACCOUNTANTS[accountant], counts, delta)
+
+
+def _measured(measure: Accountant, counts: Counter[Event], delta: float) -> float:
+    """What an accountant says of Gaussians, at a δ without what shares of noise differ from them.
+
+    If outputs are within β of others, in total variation, that are (ε, δ')-private, they are
+    (ε, δ' + (1 + e^ε)β)-private. The ε in there is at most the one for half of δ.
+    """
+    gaussian, apart = Counter[Event](), 0.0
+    for event, count in counts.items():
+        if isinstance(event, SharedGaussian):
+            apart += count * event.distance
+            event = SubsampledGaussian(event.noise, 1.0, event.agents)
+        gaussian[event] += count
+    if apart == 0:
+        return measure(gaussian, delta)
+    most = measure(gaussian, delta / 2)
+    kept_back = apart * (1 + math.exp(most)) if most < LARGEST_EXPONENT else math.inf
+    return measure(gaussian, delta - kept_back) if kept_back <= delta / 2 else math.inf
 
 
 def replace_one(events: Events, delta: float, accountant: str = "pld") -> float:
@@ -231,7 +263,7 @@ def replace_one(events: Events, delta: float, accountant: str = "pld") -> float:
     counts = grouped(events)
     exposed = any(isinstance(event, NonPrivate) for event in counts)
     if accountant == "pld" and not exposed:
-        return pld(counts, delta, replaced=True)
+        return _measured(partial(pld, replaced=True), counts, delta)
     if accountant in ACCOUNTANTS and not exposed and any(map(_poisson_sampled, counts)):
         raise UnsupportedEvent(
             f"{accountant} has no sound bound for a record replaced under Poisson sampling; use pld"
@@ -249,6 +281,8 @@ def _poisson_sampled(event: Event) -> bool:
 
 def _halved(event: Event) -> Event:
     """The event with half the noise, or as it is if it is not a release of all agents."""
+    if isinstance(event, SharedGaussian):
+        return replace(event, noise=event.noise / 2)
     if isinstance(event, SubsampledGaussian) and event.participation == 1:
         return replace(event, noise=event.noise / 2)
     return event

@@ -11,9 +11,10 @@ from scipy.optimize import brentq
 
 from sottovoce.errors import BudgetExceeded, check
 from sottovoce.privacy.accountant import BOUNDS, epsilon
-from sottovoce.privacy.events import Event, SubsampledGaussian, adjacency
+from sottovoce.privacy.events import Event, SharedGaussian, SubsampledGaussian, adjacency
 
-_NOISE_RANGE = (1e-2, 1e5)  # outside it a multiplier means no protection, or no signal
+MOST_NOISE = 1e5
+_NOISE_RANGE = (1e-2, MOST_NOISE)  # outside it a multiplier means no protection, or no signal
 
 
 def paper_delta(agents: int) -> float:
@@ -76,7 +77,7 @@ class Budget:
 def noise_for(
     target: float,
     delta: float,
-    event: SubsampledGaussian,
+    event: SubsampledGaussian | SharedGaussian,
     rounds: int,
     accountant: str = "pld",
 ) -> float:

@@ -43,3 +43,21 @@ def written(release: Release) -> tuple[NDArray[np.float64], str]:
 def canonical(content: Mapping[str, Any]) -> str:
     """Plain data as one text, always the same."""
     return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def constants_in(header: str) -> dict[str, Any]:
+    """The study in the first entry's header; nothing if there is none."""
+    try:
+        study = json.loads(header)["study"]
+    except (ValueError, KeyError, TypeError):
+        return {}
+    return study if isinstance(study, dict) else {}
+
+
+def difference(found: str, wanted: str) -> str:
+    """The public constants in which two studies differ."""
+    ours, theirs = constants_in(wanted), constants_in(found)
+    differing = [key for key in sorted(set(ours) | set(theirs)) if ours.get(key) != theirs.get(key)]
+    if not theirs or not differing:
+        return "its first entry is not a study"
+    return "; ".join(f"{k} is {theirs.get(k)!r} there and {ours.get(k)!r} here" for k in differing)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,8 +24,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sottovoce.errors import LedgerError
-from sottovoce.privacy.chain import GENESIS, canonical, entry_digest, written
+from sottovoce.privacy.chain import (
+    GENESIS,
+    canonical,
+    constants_in,
+    difference,
+    entry_digest,
+    written,
+)
 from sottovoce.privacy.events import Event, from_dict
+from sottovoce.privacy.notes import ANSWERS, Notes, read_notes, transaction, write_note
 from sottovoce.privacy.release import Release
 
 _SCHEMA = (
@@ -67,6 +75,7 @@ class _Chain(NamedTuple):
     study: str  # header of the first entry
     entries: dict[int, Entry]  # by round
     digests: list[bytes]  # of all entries, the study's first
+    notes: Notes
 
 
 class _Head(NamedTuple):
@@ -110,12 +119,12 @@ class Ledger:
         chain = _verified(self._db)
         if chain.study != header:
             raise LedgerError(
-                f"{self._name} belongs to another study: {_difference(chain.study, header)}"
+                f"{self._name} belongs to another study: {difference(chain.study, header)}"
             )
         if self._head_path is not None and not new:
             _compare(_remembered(self._head_path), chain, self._name)
         self._entries, self._digest = chain.entries, chain.digests[-1]
-        self._first = chain.digests[0].hex()
+        self._first, self._notes = chain.digests[0].hex(), chain.notes
         self._count = len(chain.digests)
         self.write_head()
 
@@ -143,16 +152,34 @@ class Ledger:
         """The round as it was committed, or None."""
         return self._entries.get(round_number)
 
-    def append(self, round_number: int, release: Release) -> Entry:
-        """Commit a round to disk; only then may its release be sent."""
+    def noted(self, round_number: int, kind: str) -> bytes | None:
+        """What is noted of a round, or None."""
+        return self._notes.get((round_number, kind))
+
+    def note(self, round_number: int, kind: str, content: bytes) -> None:
+        """Note something of a round for good, before it is acted upon."""
+        try:
+            with transaction(self._db):
+                write_note(self._db, bytes.fromhex(self._first), round_number, kind, content)
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(
+                f"{kind} of round {round_number} could not be noted in {self._name}: {error}"
+            ) from error
+        self._notes[round_number, kind] = content
+
+    def append(self, round_number: int, release: Release, answers: bytes | None = None) -> Entry:
+        """Commit a round to disk, with the answers that gave it; only then may it be sent."""
         if round_number in self._entries:
             raise LedgerError(f"round {round_number} is already in {self._name}")
         vectors, header = written(release)
         payload = vectors.tobytes()
         digest = entry_digest(self._digest, self._count, round_number, header, payload)
         try:
-            with _transaction(self._db):
+            with transaction(self._db):
                 self._insert(self._count, round_number, header, payload, digest)
+                if answers is not None:
+                    first = bytes.fromhex(self._first)
+                    write_note(self._db, first, round_number, ANSWERS, answers)
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(
                 f"round {round_number} could not be committed to {self._name}, so it is not sent: "
@@ -160,6 +187,8 @@ class Ledger:
             ) from error
         entry = Entry(round_number, Release(vectors, release.event), digest.hex())
         self._entries[round_number] = entry
+        if answers is not None:
+            self._notes[round_number, ANSWERS] = answers
         self._digest, self._count = digest, self._count + 1
         self.write_head()
         return entry
@@ -189,7 +218,7 @@ class Ledger:
     def _begin(self, header: str) -> None:
         # the schema and the first entry are one commit: a kill leaves both or neither
         digest = entry_digest(GENESIS, 0, None, header, b"")
-        with _transaction(self._db):
+        with transaction(self._db):
             for statement in _SCHEMA:
                 self._db.execute(statement)
             self._insert(0, None, header, b"", digest)
@@ -218,19 +247,6 @@ class Ledger:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
             raise LedgerError(f"{self._head_path} could not be written: {error}") from error
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All or nothing; a second writer waits, then is refused."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:  # SQLite has rolled back by itself when the disk is full
-            db.execute("ROLLBACK")
-        raise
 
 
 def read_ledger(path: str | Path) -> LedgerView:
@@ -265,7 +281,7 @@ def read_ledger(path: str | Path) -> LedgerView:
             ) from error
         raise LedgerError(f"{name} cannot be read as a ledger: {error}") from error
     _compare(head, chain, name)
-    constants = _constants(chain.study)
+    constants = constants_in(chain.study)
     if not constants:
         raise LedgerError(f"the first entry of {name} is not a study")
     return LedgerView(constants, tuple(chain.entries.values()), chain.digests[-1].hex())
@@ -305,7 +321,7 @@ def _verified(db: sqlite3.Connection) -> _Chain:
     """Read every entry and check the chain."""
     if db.execute("PRAGMA integrity_check").fetchone()[0] != "ok":
         raise sqlite3.DatabaseError("the file is damaged")
-    chain, previous = _Chain("", {}, []), GENESIS
+    chain, previous = _Chain("", {}, [], {}), GENESIS
     rows = db.execute("SELECT seq, round, header, payload, digest FROM entries ORDER BY seq")
     for count, (seq, round_number, header, payload, digest) in enumerate(rows):
         if seq != count or digest != entry_digest(previous, seq, round_number, header, payload):
@@ -318,7 +334,7 @@ def _verified(db: sqlite3.Connection) -> _Chain:
         previous = digest
     if not chain.digests:
         raise LedgerError("the ledger has no entries, not even its first")
-    return chain
+    return chain._replace(notes=read_notes(db, chain.digests[0]))
 
 
 def _entry(round_number: int, header: str, payload: bytes, digest: bytes) -> Entry:
@@ -329,21 +345,3 @@ def _entry(round_number: int, header: str, payload: bytes, digest: bytes) -> Ent
     except (ValueError, KeyError, TypeError) as error:  # its digest fits: made so on purpose
         raise LedgerError(f"the ledger's round {round_number} is no release: {error!r}") from error
     return Entry(round_number, release, digest.hex())
-
-
-def _constants(header: str) -> dict[str, Any]:
-    """The study in the first entry's header; nothing if there is none."""
-    try:
-        study = json.loads(header)["study"]
-    except (ValueError, KeyError, TypeError):
-        return {}
-    return study if isinstance(study, dict) else {}
-
-
-def _difference(found: str, wanted: str) -> str:
-    """The public constants in which two studies differ."""
-    ours, theirs = _constants(wanted), _constants(found)
-    differing = [key for key in sorted(set(ours) | set(theirs)) if ours.get(key) != theirs.get(key)]
-    if not theirs or not differing:
-        return "its first entry is not a study"
-    return "; ".join(f"{k} is {theirs.get(k)!r} there and {ours.get(k)!r} here" for k in differing)

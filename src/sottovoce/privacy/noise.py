@@ -2,7 +2,8 @@
 
 `SystemEntropy` is for real use: coins from the operating system, noise from OpenDP's exact
 sampler, which is safe against attacks on the low bits of floating-point noise. `Seeded` can be
-repeated, so anyone who knows the seed can subtract the noise: it is for simulation only.
+repeated, so anyone who knows the seed can subtract the noise: it is for simulation only. Where
+every agent adds its own share of the noise that comes from the first too; `Drawn` simulates it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import MissingExtra, check
+
+LARGEST_SCALE = 2.0**58  # of whole-number noise: 64 bits hold 32 times that
 
 
 class Source(Protocol):
@@ -36,6 +39,17 @@ class Source(Protocol):
 
     def add_gaussian(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """The values, each with independent N(0, scale²) added."""
+
+
+class ShareSource(Protocol):
+    """One agent's own share of a sum's noise."""
+
+    @property
+    def simulation(self) -> bool:
+        """Whether the draws can be repeated, hence protect nobody."""
+
+    def add_discrete_gaussian(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """The whole numbers, each with an independent discrete Gaussian of that scale added."""
 
 
 class SystemEntropy:
@@ -71,6 +85,13 @@ class SystemEntropy:
         mechanism = self._dp.m.make_gaussian(domain, self._dp.l2_distance(T=float), scale=scale)
         return np.asarray(mechanism(values.ravel().tolist()), dtype=float).reshape(values.shape)
 
+    def add_discrete_gaussian(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """OpenDP's discrete Gaussian, in 64 bits: its plain `int` saturates silently at 2³¹."""
+        check(0 < scale < LARGEST_SCALE, f"scale must be in (0, {LARGEST_SCALE:g})", scale=scale)
+        domain = self._dp.vector_domain(self._dp.atom_domain(T="i64"))
+        mechanism = self._dp.m.make_gaussian(domain, self._dp.l2_distance(T=float), scale=scale)
+        return np.asarray(mechanism(values.tolist()), dtype=np.int64)
+
 
 class Seeded:
     """Repeatable randomness. Simulation only: whoever has the seed can remove the noise."""
@@ -99,3 +120,16 @@ class Seeded:
     def add_gaussian(self, values: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
         """The values plus floating-point Gaussian noise from the seed."""
         return values + scale * self._generator.standard_normal(values.shape)
+
+
+class Drawn:
+    """A share of noise from normal numbers that were drawn before. Simulation only."""
+
+    simulation = True
+
+    def __init__(self, normals: NDArray[np.float64]) -> None:
+        self._normals = normals
+
+    def add_discrete_gaussian(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """The whole numbers plus the normal ones, scaled and rounded."""
+        return values + np.rint(scale * self._normals).astype(np.int64)

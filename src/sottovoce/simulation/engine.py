@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from sottovoce.privacy.events import Event
 from sottovoce.privacy.noise import Seeded
 from sottovoce.privacy.release import Diagnostics, diagnose
 from sottovoce.simulation.problem import DrawnOnDevice, Listing, Objectives, Problem
-from sottovoce.simulation.streams import Dealer, Draws
+from sottovoce.simulation.streams import Dealer, Draws, share_recipe
 
 RoundCallback = Callable[[int, list[Event]], None]  # after each query: its number, what was spent
 
@@ -201,13 +202,26 @@ def _release(run: _Run, number: int) -> None:
     vectors = _joined(run, [policy.message(each, number) for each in run.batches])
     if not method.shared.summed:  # all of them are sent
         vectors = run.device.numpy(vectors)
-    published = aggregate(study, number, vectors, run.source)
+    published = aggregate(study, number, vectors, run.source, shares=_noise_shares(run, number))
     run.broadcasts[number] = published.vectors
     heard = [*run.broadcasts.values()] if method.shared.cumulative else [published.vectors]
     run.shared.hear(np.concatenate(heard))
     run.events.append(published.event)
     if method.mechanism is not None and not method.noise_only:
         run.diagnostics.append(diagnose(vectors, study.weights(number), method.mechanism))
+
+
+def _noise_shares(run: _Run, number: int) -> NDArray[np.float64] | None:
+    """The sum of all agents' normal draws for their own noise, where each adds its own."""
+    if run.study.sums is None:
+        return None
+    size = run.study.grid.numbers
+    total = np.zeros(size)
+    for begin in range(0, run.study.agents, BATCH):
+        agents = slice(begin, min(begin + BATCH, run.study.agents))
+        (normals,) = run.dealer.to(agents)("share", number, partial(share_recipe, size=size))
+        total += run.device.numpy(normals).sum(axis=0)
+    return total
 
 
 def _joined(run: _Run, parts: list[Array]) -> Array:

@@ -121,6 +121,11 @@ class Dealer:
         return DeviceStream(self._device, self._draws.seed_for(name, number, chunk))
 
 
+def share_recipe(random: Stream, count: int, size: int) -> tuple[Array]:
+    """The normal draws of so many agents' own shares of a sum's noise."""
+    return (random.standard_normal((count, size)),)
+
+
 def draws_of_agent(draws: Draws, agents: int, index: int) -> DrawSource:
     """One agent's draws in a simulated run of N, for a party that lives by itself.
 

@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.federation.server import planned_event
+from sottovoce.federation.study import FederatedStudy
+from sottovoce.flower.sites import read_roster, simulated_identity, write_sites
 from sottovoce.flower.studyfile import CHANGES, KEYS, Step, difference, read_study, study_from
 from sottovoce.privacy.accountant import epsilon
+from sottovoce.secure_sum.terms import SecureSum
 
 TEXT = """
 [study]
@@ -99,6 +102,7 @@ def test_every_setting_reaches_the_study() -> None:
         "participation": 0.5,
         "trial_limit": 2.5,
         "cadence": 3,
+        "trust": "coordinator",
     }
     file = study_from(data(**settings), NOISE)
     method = file.study.method
@@ -108,7 +112,58 @@ def test_every_setting_reaches_the_study() -> None:
     assert (method.mechanism.clip, method.mechanism.participation) == (3.0, 0.5)
     assert (method.mechanism.noise, file.delta, file.trial_limit) == (NOISE, 1e-3, 2.5)
     assert (file.study.feature_seed, file.direction) == (7, "minimize")
-    assert {"agents", "rounds", "epsilon", *settings} - set(CHANGES) == set(KEYS)
+    known = {"agents", "rounds", "epsilon", "unreliable", "aggregators", *settings}
+    assert known - set(CHANGES) == set(KEYS)
+
+
+def test_where_nobody_is_trusted_the_keys_of_all_sites_are_of_the_studys_constants(
+    tmp_path: Path,
+) -> None:
+    bare = study_from(data(agents=5, trust="nobody"), NOISE)
+    assert bare.study.sums == SecureSum(unreliable=2)
+    with pytest.raises(InvalidInput, match=r"sites.toml with the keys of all 5 sites must lie"):
+        _ = bare.terms
+    keys = {f"s{n}": simulated_identity(n).public.text for n in range(5)}
+    write_sites(tmp_path / "sites.toml", {name: str(7 + n) for n, name in enumerate(keys)}, keys)
+    roster = read_roster(tmp_path / "sites.toml")
+    enrolled = study_from(data(agents=5, trust="nobody", unreliable=1), NOISE, roster)
+    assert enrolled.study.sums == SecureSum(1, roster.digest)
+    assert enrolled.terms.keys == roster.keys
+    assert enrolled.study.fingerprint != bare.study.fingerprint
+    assert enrolled.constants["sums"]["roster"] == roster.digest
+    back = FederatedStudy.from_dict(enrolled.study.to_dict())
+    assert back.fingerprint == enrolled.study.fingerprint
+    moved = dict(reversed(keys.items()))
+    write_sites(tmp_path / "sites.toml", {name: str(7 + n) for n, name in enumerate(moved)}, moved)
+    assert read_roster(tmp_path / "sites.toml").digest != roster.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"trust": "us"}, "trust must be one of"),
+        ({"unreliable": 2}, "unreliable is for trust = 'nobody'"),
+        ({"trust": "nobody", "unreliable": 0}, r"unreliable must be in \[1, 2\], got unreliable=0"),
+        ({"trust": "nobody", "unreliable": 3}, r"of 5 sites, unreliable must be in \[1, 2\]"),
+        ({"trust": "nobody", "unreliable": 1.5}, "must be a whole number"),
+        ({"trust": "nobody", "agents": 2}, "at least 3 sites"),
+        (
+            {"trust": "nobody", "participation": 0.5},
+            "nobody can draw it in secret; participation must be 1, got participation=0.5",
+        ),
+    ],
+)
+def test_what_nobody_could_keep_is_refused_with_the_reason(
+    changes: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        study_from(data(**{"agents": 5, "method": "sottovoce", **changes}), NOISE)
+
+
+def test_a_study_with_a_trusted_coordinator_is_the_same_as_before_there_was_another() -> None:
+    said, unsaid = study_from(data(trust="coordinator"), NOISE), study_from(data(), NOISE)
+    assert said.study.fingerprint == unsaid.study.fingerprint
+    assert "sums" not in unsaid.constants
 
 
 def test_a_study_file_that_names_a_python_file_is_refused_and_runs_nothing(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.features import (
-    BASES,
     BLOCK,
     Basis,
     Features,

@@ -10,6 +10,7 @@ from sottovoce.privacy.events import (
     DataFree,
     Event,
     NonPrivate,
+    SharedGaussian,
     SubsampledGaussian,
     adjacency,
     from_dict,
@@ -20,6 +21,7 @@ from sottovoce.privacy.events import (
 EVENTS: list[Event] = [
     SubsampledGaussian(1.0, 0.25, 200, "poisson", "os-entropy"),
     SubsampledGaussian(2.0, 1.0, 3, "fixed", "simulation-only, seed 4"),
+    SharedGaussian(4.0, 10, 2, 256, 40, "os-entropy"),
     NonPrivate("none"),
     DataFree("os-entropy"),
 ]

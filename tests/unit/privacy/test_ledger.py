@@ -264,9 +264,9 @@ def test_another_studys_ledger_is_refused_with_the_difference(tmp_path: Path) ->
 
 
 def test_a_first_entry_that_is_no_study_is_refused(tmp_path: Path) -> None:
-    from sottovoce.privacy.ledger import _difference
+    from sottovoce.privacy.chain import difference
 
-    assert "not a study" in _difference('{"study":{"a":1},"more":2}', '{"study":{"a":1}}')
+    assert "not a study" in difference('{"study":{"a":1},"more":2}', '{"study":{"a":1}}')
 
 
 def test_a_folder_that_does_not_exist_is_an_error_of_ours(tmp_path: Path) -> None:

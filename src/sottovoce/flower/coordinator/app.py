@@ -12,11 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from flwr.app import Context, Message, MessageType
+from flwr.app import Context, Message
 from flwr.serverapp import Grid, ServerApp
 from flwr.superlink.grid import InMemoryGrid
 
@@ -25,8 +25,9 @@ from sottovoce.federation.server import Server
 from sottovoce.files import private
 from sottovoce.flower.coordinator.coordinator import Coordinator, alone
 from sottovoce.flower.coordinator.journal import NAME
+from sottovoce.flower.coordinator.secure import SecureCoordinator, SumExchange
 from sottovoce.flower.sites import NAME as SITES
-from sottovoce.flower.sites import numbered_sites
+from sottovoce.flower.sites import numbered_aggregators, numbered_sites, simulated_roster
 from sottovoce.flower.studyfile import Step, StudyFile, read_study
 from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws
@@ -34,6 +35,8 @@ from sottovoce.simulation import Draws
 POLL = 0.5  # seconds between two looks for replies
 AGAIN = 5.0  # seconds before a site that was busy, or whose call failed, is called again
 JOIN = 600.0  # seconds for the sites to be connected, at the start
+
+Exchange: TypeAlias = Coordinator | SumExchange  # what sites, or members, are called for
 
 app = ServerApp()
 
@@ -82,6 +85,9 @@ def main(grid: Grid, context: Context) -> None:
         while coordinator.next_step() is not None:
             step = coordinator.open()
             collect(grid, coordinator, step)
+            second = coordinator.settle()
+            if second is not None:
+                collect(grid, second, step)
             coordinator.close()
             print(progress(coordinator, step), flush=True)
             if step.round >= file.study.rounds:
@@ -110,12 +116,24 @@ def coordinating(grid: Grid, settings: Settings, file: StudyFile) -> Iterator[Co
         check(path.exists(), rule)
         folder = settings.project / "coordinator"
         sites = numbered_sites(path, study.agents)
+        if study.sums is not None:
+            _ = file.terms  # that all sites' keys are there
     with alone(folder), ExitStack() as kept:
         server = _server(settings, file, folder / "ledger.db")
         kept.callback(server.close)
         if simulated:
             sites = _ranked(grid, study.agents, settings.join)
-        coordinator = Coordinator(file, server, sites, folder / NAME, settings.seed)
+        coordinator: Coordinator
+        if study.sums is None:
+            coordinator = Coordinator(file, server, sites, folder / NAME, settings.seed)
+        else:
+            rule = "aggregators are for a deployment: a simulation has the sites alone"
+            check(not (simulated and study.sums.aggregators), rule)
+            summing = {} if simulated else numbered_aggregators(path, study.agents)
+            if simulated:
+                file = replace(file, roster=simulated_roster(study.agents))
+            journal, seed = folder / NAME, settings.seed
+            coordinator = SecureCoordinator(file, server, sites, journal, seed, summing)
         kept.callback(coordinator.stop)
         yield coordinator
 
@@ -199,7 +217,7 @@ class _Asked:
     look: _Look | None = None  # one that is not over
 
 
-def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
+def collect(grid: Grid, coordinator: Exchange, step: Step) -> None:
     """Call all sites that are, or come to be, connected, until all answered or time is up.
 
     With a cadence always until time is up: when a step ends shall not tell who took how long.
@@ -225,13 +243,14 @@ def collect(grid: Grid, coordinator: Coordinator, step: Step) -> None:
                 earliest[node] = time.monotonic() + AGAIN
         if coordinator.waiting:
             time.sleep(POLL)
-    fixed = coordinator.file.cadence is not None and not isinstance(grid, InMemoryGrid)
-    if fixed and not coordinator.in_vain:
+    if not isinstance(coordinator, Coordinator) or isinstance(grid, InMemoryGrid):
+        return  # members add up at once: there is no training whose time could be told
+    if coordinator.file.cadence is not None and not coordinator.in_vain:
         time.sleep(max(0.0, end - time.monotonic()))
 
 
 def _pushed(
-    grid: Grid, coordinator: Coordinator, nodes: Mapping[int, str], left: float
+    grid: Grid, coordinator: Exchange, nodes: Mapping[int, str], left: float
 ) -> dict[int, _Asked]:
     """Call these nodes at once. A call is void when its step is over: a site that comes back
     later shall not work off old ones."""
@@ -242,7 +261,7 @@ def _pushed(
         Message(
             coordinator.call(node).to_records(),
             node,
-            MessageType.TRAIN,
+            coordinator.kind,
             ttl=left,
             group_id=tokens[node],
         )
@@ -257,7 +276,7 @@ def _pushed(
     }
 
 
-def _answered(grid: Grid, coordinator: Coordinator, node: int, sent: _Asked) -> bool:
+def _answered(grid: Grid, coordinator: Exchange, node: int, sent: _Asked) -> bool:
     """Look for the reply to a call, and hand it on; whether there was one.
 
     Flower vouches for who fetched a call, but leaves the sender that a reply names unchecked. So

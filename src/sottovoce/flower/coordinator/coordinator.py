@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from sottovoce.errors import (
     LedgerError,
@@ -27,6 +27,7 @@ from sottovoce.files import locked
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.wire import Call, Reply
+from sottovoce.privacy.notes import ANSWERS
 
 if TYPE_CHECKING:
     from flwr.app import RecordDict
@@ -43,6 +44,8 @@ _PRESENT = ("spoke", "done", "unfit")
 
 class Coordinator:
     """One study's coordinator. `sites` are the Flower nodes it calls, with their agent numbers."""
+
+    kind: ClassVar[str] = "train"  # of Flower's messages
 
     def __init__(
         self,
@@ -122,6 +125,7 @@ class Coordinator:
             last,
             self._seed,
             () if last is None else self.server.chain,
+            b"" if last is None else self.server.noted(last.round, ANSWERS) or b"",
         )
 
     def take(self, node: int, reply: Reply | RecordDict) -> None:
@@ -143,6 +147,10 @@ class Coordinator:
     def failed(self, node: int, reason: str) -> None:
         """Note that a call came to nothing on its way; the site may be called again."""
         self._note("failed", reason, agent=self.sites.get(node))
+
+    def settle(self) -> Any:
+        """What comes before the open step can be closed; None: nothing, this one sums itself."""
+        return None
 
     def close(self) -> Broadcast | None:
         """End the open step: release its round. None after the last, which releases nothing.
@@ -187,7 +195,7 @@ class Coordinator:
             self._presence[agent] = "out"
         elif reply.answer == "done":
             self._presence[agent] = "done"
-        elif reply.answer == "vector":
+        elif reply.answer in ("vector", "sealed"):
             self._speak(agent, reply, step)
 
     def _compare(self, agent: int, reply: Reply) -> None:

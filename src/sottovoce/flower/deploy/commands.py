@@ -13,7 +13,7 @@ from pathlib import Path
 from sottovoce.errors import MissingExtra, check
 from sottovoce.files import write_text
 from sottovoce.flower.deploy import executor
-from sottovoce.flower.deploy.keys import CERTIFICATE, CERTIFICATE_KEY
+from sottovoce.flower.deploy.keys import CERTIFICATE, CERTIFICATE_KEY, SEAL
 
 HOME = ".flwr"  # Flower's own files, in a party's folder
 STATE = "coordinator"  # the coordinator's own files, in its folder
@@ -100,7 +100,10 @@ def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT
         _check_file("the site's private key", key)
         command += ["--root-certificates", _full(link.root)]
         command += ["--auth-supernode-private-key", _full(key)]
-    command += ["--host", HOST, "--port", str(port), "--node-config", _pairs(project=project)]
+    own = {"project": project}
+    if key is not None and key.with_suffix(SEAL).is_file():
+        own["seal"] = key.with_suffix(SEAL)
+    command += ["--host", HOST, "--port", str(port), "--node-config", _pairs(**own)]
     return executor.command(f"{HOST}:{port}", (project / HOME / EXECUTOR).absolute(), command)
 
 

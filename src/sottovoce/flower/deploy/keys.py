@@ -5,6 +5,7 @@ The authority is for rehearsals and trials: a consortium has certificates from i
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import os
 import re
@@ -26,7 +27,8 @@ CA = "ca.crt"
 CA_KEY = "ca.key"
 CERTIFICATE = "server.crt"
 CERTIFICATE_KEY = "server.key"
-PRIVATE, PUBLIC = ".key", ".pub"  # endings of a site's two files
+PRIVATE, PUBLIC, SEAL = ".key", ".pub", ".seal"  # endings of a site's files
+MARK = "seal="  # before a site's public sealing keys, in its .pub
 
 LOCAL = ("localhost", "127.0.0.1")
 AUTHORITY_DAYS, SERVER_DAYS = 3650, 397
@@ -96,8 +98,15 @@ def make_keys(
 
 
 def _site_files(name: str) -> list[File]:
-    """A key pair in the form that Flower reads: OpenSSH's, on the curve P-384."""
+    """A key pair in the form that Flower reads: OpenSSH's, on the curve P-384.
+
+    What the site seals and signs with is in a file of its own; the public part of it goes along in
+    the comment of the other public key, so that a site has one file to send.
+    """
     ec, serialization = _cryptography()
+    from sottovoce.secure_sum.keys import Identity
+
+    identity = Identity.generate()
     key = ec.generate_private_key(ec.SECP384R1())
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -109,8 +118,25 @@ def _site_files(name: str) -> list[File]:
     )
     return [
         File(f"{name}{PRIVATE}", private, secret=True),
-        File(f"{name}{PUBLIC}", public + f" {name}\n".encode(), secret=False),
+        File(f"{name}{SEAL}", base64.b64encode(identity.secret) + b"\n", secret=True),
+        File(
+            f"{name}{PUBLIC}",
+            public + f" {name} {MARK}{identity.public.text}\n".encode(),
+            secret=False,
+        ),
     ]
+
+
+def sealing_keys(path: Path) -> str | None:
+    """A site's public sealing keys in its .pub; None in one from before there were any."""
+    from sottovoce.secure_sum.keys import PublicKeys
+
+    try:
+        words = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    found = [word.removeprefix(MARK) for word in words if word.startswith(MARK)]
+    return PublicKeys.parse(found[0]).text if found else None
 
 
 def _server_files(hosts: Iterable[str]) -> list[File]:

@@ -13,12 +13,14 @@ from typing import Any
 
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.files import write_text
-from sottovoce.flower.studyfile import StudyFile, study_from
+from sottovoce.flower.studyfile import COORDINATOR, NOBODY, StudyFile, study_from
+from sottovoce.flower.studyfile import STUDY as STUDY
 
 FILES = {name: name for name in ("pyproject.toml", "objective.py", "study.toml", "README.md")}
 FILES[".gitignore"] = "gitignore"  # under its own name it would hide files of ours
-STUDY, OBJECTIVE = "study.toml", "objective.py"
+OBJECTIVE = "objective.py"
 AGENTS, ROUNDS, EPSILON = 30, 15, 4.0
+ENOUGH = 5  # sites for sums that nobody can open alone, unless said otherwise
 OWN = (".flwr", "coordinator", "keys", "rehearsal", "simulation", "site", "sites.toml")
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _LONGEST = 32  # Flower's limit of an app's name
@@ -48,6 +50,7 @@ def make_project(
         "ROUNDS": str(rounds),
         "EPSILON": repr(float(epsilon)),
         "SEED": str(secrets.randbelow(2**31)),
+        "TRUST": NOBODY if agents >= ENOUGH else COORDINATOR,
     }
     texts = {to: _filled(_template(source), words) for to, source in FILES.items()}
     study = study_from(tomllib.loads(texts[STUDY]))  # refused before a file is written

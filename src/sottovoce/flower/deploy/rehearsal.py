@@ -129,6 +129,10 @@ def prepared(
     folder = project / FOLDER
     settings = {"agents": sites} if rounds is None else {"agents": sites, "rounds": rounds}
     study = study_with(project, **settings)  # what is wrong is said before anything is made
+    rule = "a rehearsal has sites alone: aggregators are tried in a deployment"
+    check(study.study.sums is None or not study.study.sums.aggregators, rule)
+    rule = "without node keys nobody is who he says: --insecure is for trust = 'coordinator'"
+    check(not insecure or study.study.sums is None, rule)
     if folder.exists():
         rule = f"{folder} must be what a rehearsal left, or not be there"
         check((folder / MARKER).is_file(), rule)
@@ -169,6 +173,7 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
         public = [stage.keys / f"{name}{PUBLIC}" for name in stage.sites]
         superlink.register_sites(stage.coordinator, stage.link, public)
         tell(f"the keys of {len(stage.sites)} sites are registered")
+        hand_out_sites(stage)
         _start_sites(stage, processes)
     run_id = superlink.submit(stage.coordinator, stage.link)
     tell(f"run {run_id} has started")
@@ -177,6 +182,13 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
     found = superlink.outcome(stage.coordinator, run_id)
     if not found.well:
         raise SottovoceError(f"the run ended as {found.status}: {found.details}")
+
+
+def hand_out_sites(stage: Stage) -> None:
+    """Give every site the list of all keys, as each would bring it there on a way it trusts."""
+    if stage.study.study.sums is not None:
+        for name in stage.sites:
+            shutil.copy2(stage.coordinator / SITES, stage.folder / name / SITES)
 
 
 def _check_left(stage: Stage) -> None:

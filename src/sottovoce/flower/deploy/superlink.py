@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
 from sottovoce.flower.deploy import commands
 from sottovoce.flower.deploy.commands import Link
-from sottovoce.flower.deploy.keys import PUBLIC
+from sottovoce.flower.deploy.keys import PUBLIC, sealing_keys
 from sottovoce.flower.deploy.processes import MARK, end_marked
-from sottovoce.flower.sites import NAME, read_sites, write_sites
+from sottovoce.flower.sites import NAME, read_keys, read_parties, write_sites
+from sottovoce.flower.studyfile import STUDY, read_study
 
 ANSWER = 60.0  # seconds for a command of Flower's
 LOOK = 2.0  # seconds between two looks at a run whose log ended before it
@@ -65,10 +66,13 @@ def is_up(link: Link, timeout: float = 1.0) -> bool:
         return False
 
 
-def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str, str]:
+def register_sites(
+    project: Path, link: Link, keys: Sequence[Path], *, aggregators: bool = False
+) -> dict[str, str]:
     """Let the sites' keys in and write sites.toml; those that are in it are left as they are.
 
     Each is written as soon as Flower has it: run it again after a failure.
+    aggregators: they are of parties that do nothing but sum.
     """
     names = [key.stem if key.suffix == PUBLIC else "" for key in keys]
     check(bool(names), "the sites' public keys must be given", keys=[str(key) for key in keys])
@@ -80,13 +84,31 @@ def register_sites(project: Path, link: Link, keys: Sequence[Path]) -> dict[str,
         len(set(names)) == len(names), "the keys of two sites must not have one name", names=names
     )
     path = project / NAME
-    sites = read_sites(path) if path.exists() else {}
+    sites, summing = read_parties(path) if path.exists() else ({}, {})
+    known = read_keys(path) if path.exists() else {}
+    given = _sealing(project, dict(zip(names, keys, strict=True)), known)
     connect(project, link)
+    listed = summing if aggregators else sites
     for name, key in zip(names, keys, strict=True):
-        if name not in sites:
-            sites[name] = _registered(project, key, sites)
-            write_sites(path, sites)
-    return sites
+        if name not in {**sites, **summing}:
+            listed[name] = _registered(project, key, {**sites, **summing})
+            known |= {name: given[name]} if name in given else {}
+            write_sites(path, sites, known, summing)
+    return listed
+
+
+def _sealing(project: Path, keys: Mapping[str, Path], known: Mapping[str, str]) -> dict[str, str]:
+    """What the sites are to be sealed to; where nobody is trusted, of all of them."""
+    if read_study(project / STUDY, enrolled=False).study.sums is None:
+        return {}
+    found = {name: sealing_keys(key) for name, key in keys.items()}
+    missing = [name for name, text in found.items() if text is None]
+    rule = f"where nobody is trusted a {PUBLIC} must have sealing keys: `sottovoce keys` makes such"
+    check(not missing, rule, missing=missing)
+    changed = [name for name, text in found.items() if known.get(name, text) != text]
+    rule = f"keys in {NAME} are constants of the study: a site with others is another"
+    check(not changed, rule, changed=changed)
+    return {name: text for name, text in found.items() if text is not None}
 
 
 def _registered(project: Path, key: Path, sites: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ import json
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -21,8 +22,12 @@ from sottovoce.files import private, write_text
 from sottovoce.flower.site.leaving import HOME
 from sottovoce.flower.site.log import log_error
 from sottovoce.flower.site.site import Objective, Site, refusal
+from sottovoce.flower.site.summing import Member, sum_refusal
+from sottovoce.flower.sites import read_identity, simulated_identity, simulated_roster
 from sottovoce.flower.studyfile import StudyFile, read_study
+from sottovoce.flower.sumwire import SumCall, SumReply
 from sottovoce.flower.wire import Call, Reply
+from sottovoce.secure_sum.keys import Identity
 
 PARTITION = "partition-id"  # in the node-config of a simulated node
 
@@ -58,8 +63,8 @@ def _answered(message: Message, context: Context) -> Reply:
             objective_of(home.project),
             home.folder,
             simulation=home.simulation,
-            # the node's alone to say: another memory is a blank one, in which nothing was said yet
-            storage=str(context.node_config.get("storage", "sqlite")),
+            storage=_storage(context),
+            identity=identity_of(context, home, file, call.agent),
         )
         answer = site.answer(call)
         if not home.simulation:
@@ -79,6 +84,44 @@ def padding(file: StudyFile, answer: Reply) -> float:
     """
     steps = [step for step in file.steps if step.round == answer.round]
     return file.seconds(steps[0]) if steps and file.cadence and answer.answer != "busy" else 0.0
+
+
+@app.query()
+def add_up(message: Message, context: Context) -> Message:
+    """Answer as a member of the committee, or say why not."""
+    return Message(_summed(message, context).to_records(), reply_to=message)
+
+
+@private()
+def _summed(message: Message, context: Context) -> SumReply:
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    call = SumCall(study="", round=-1, agent=-1, speakers=(), packets=())
+    home = None
+    try:
+        call = SumCall.from_records(message.content)
+        home = home_of(context, call.agent)
+        file = study_of(home)
+        identity = identity_of(context, home, file, call.agent)
+        return Member(file, home.folder, identity, storage=_storage(context)).answer(call)
+    except Exception as error:
+        if home is not None:
+            log_error(home.folder, error)
+        return sum_refusal(call, error)
+
+
+def _storage(context: Context) -> str:
+    """The node's alone to say: another memory is a blank one, in which nothing was said yet."""
+    return str(context.node_config.get("storage", "sqlite"))
+
+
+def identity_of(context: Context, home: Home, file: StudyFile, agent: int) -> Identity | None:
+    """The site's keys, where the coordinator is not trusted: its operator says where they are."""
+    if file.study.sums is None:
+        return None
+    if home.simulation:
+        return simulated_identity(agent)
+    path = str(context.node_config.get("seal", ""))
+    return read_identity(_folder("seal", path)) if path else None
 
 
 def home_of(context: Context, agent: int) -> Home:
@@ -124,6 +167,8 @@ def study_of(home: Home) -> StudyFile:
         raise StorageError(f"study.toml cannot be read ({type(error).__name__})") from error
     key = f"{digest} {__version__}"
     file = read_study(path, _noise(kept, key))
+    if home.simulation and file.study.sums is not None:
+        file = replace(file, roster=simulated_roster(file.study.agents))
     mechanism = file.study.method.mechanism
     if mechanism is not None and _noise(kept, key) is None:
         with suppress(OSError, StorageError):  # the next call would look for it again

@@ -2,8 +2,10 @@
 
 Study attributes: study (fingerprint), site (agent number), heard (round of the last broadcast, and
 the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (digest of the one of
-round R), contradiction (that there were two of a round, in words), said-R (what it said in R), left
-(how many trials there were when it left, all failed: none of them is the study's any more).
+round R), contradiction (that there were two of a round, in words), said-R (what it said in R),
+sealed-R (the same as packets, with its noise), answered-R (as a member: for which speakers, and
+with what), left (how many trials there were when it left, all failed: none of them is the study's
+any more).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
 was run for; noted last, without it the trial never began), and of a failed one: lost (its process
 died), mistake (of the objective's declarations; not a trial of the study), error.
@@ -50,6 +52,14 @@ class Lost(NamedTuple):
 
     params: dict[str, Any]
     attempts: int
+
+
+class Answered(NamedTuple):
+    """A member's answer of one round, and the set of speakers it was for."""
+
+    speakers: str  # their digest
+    share: bytes
+    signature: bytes
 
 
 class Heard(NamedTuple):
@@ -185,6 +195,32 @@ class Memory:
         with _stored():
             text = self._study.user_attrs[f"said-{round_number}"]
         return Message.from_bytes(base64.b64decode(text))
+
+    def seal(self, round_number: int, packets: Sequence[bytes]) -> None:
+        """Remember the packets that are about to be sent: with other noise they never are."""
+        with _stored():
+            texts = [_text(packet) for packet in packets]
+            self._study.set_user_attr(f"sealed-{round_number}", texts)
+
+    def sealed(self, round_number: int) -> tuple[bytes, ...] | None:
+        """The packets of a round, once there are any."""
+        with _stored():
+            texts = self._study.user_attrs.get(f"sealed-{round_number}")
+        return None if texts is None else tuple(map(base64.b64decode, texts))
+
+    def answer(self, round_number: int, speakers: str, share: bytes, signature: bytes) -> Answered:
+        """What it answered as a member in a round: for good, and before it is sent."""
+        texts = [speakers, _text(share), _text(signature)]
+        kept = self._remembered(f"answered-{round_number}", texts)
+        return Answered(kept[0], base64.b64decode(kept[1]), base64.b64decode(kept[2]))
+
+    def answered(self, round_number: int) -> Answered | None:
+        """The same, if it did."""
+        with _stored():
+            kept = self._study.user_attrs.get(f"answered-{round_number}")
+        if kept is None:
+            return None
+        return Answered(kept[0], base64.b64decode(kept[1]), base64.b64decode(kept[2]))
 
     def bury(self) -> None:
         """Give up the trials that were under way when their process died."""

@@ -36,9 +36,11 @@ from sottovoce.flower.chain import check_form, check_links
 from sottovoce.flower.site import leaving
 from sottovoce.flower.site.log import LOG, log_error, site_log
 from sottovoce.flower.site.memory import Lost, Memory, Told, lock
+from sottovoce.flower.site.summing import check_identity, check_sum, sealed_once
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
 from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
+from sottovoce.secure_sum.keys import Identity
 from sottovoce.simulation import Draws
 from sottovoce.simulation.streams import draws_of_agent
 
@@ -53,6 +55,7 @@ class Site:
 
     simulation: whether it may take the seeds of a run that protects nobody.
     storage: "sqlite", or "journal" for file systems on which SQLite cannot lock.
+    identity: its keys, where the coordinator is not trusted with its vectors.
     """
 
     def __init__(
@@ -64,7 +67,9 @@ class Site:
         simulation: bool = False,
         storage: str = "sqlite",
         patience: float = PATIENCE,
+        identity: Identity | None = None,
     ) -> None:
+        self._identity = identity
         self._file, self._objective, self._folder = file, objective, Path(folder)
         self._simulation, self._storage, self._patience = simulation, storage, patience
         self._declared = distributions_of(file.study.space)
@@ -109,6 +114,8 @@ class Site:
         if got != before:
             raise WrongRound(f"before round {call.round} comes broadcast {before}, got {got}")
         check_form(self._file.study, call.broadcast, call.chain)
+        if self._file.study.sums is not None:
+            check_identity(self._file, call.agent, self._identity)
 
     def _step(self, call: Call, memory: Memory, log: logging.Logger) -> Reply:
         """Answer, and say with it what was heard: that follows from the calls alone."""
@@ -137,6 +144,8 @@ class Site:
             if call.broadcast is not None:
                 agent.receive(call.broadcast)
                 check_links(self._file.study, call.broadcast, call.chain, call.seed)
+                if self._file.study.sums is not None:
+                    check_sum(self._file, call.broadcast, call.answers)
                 memory.hear(call.broadcast, call.chain)
             self._try(call, memory, agent, log)
             if all(told.value is None for told in memory.told):
@@ -146,6 +155,9 @@ class Site:
                 return reply(call, "done", "the study is over")
             memory.say(call.round, agent.message(call.round))
         said = memory.said(call.round)
+        if self._identity is not None and self._file.study.sums is not None:
+            packets = sealed_once(self._file, call, said.vector, memory, self._identity)
+            return Reply(call.study, call.round, call.agent, "sealed", packets=packets)
         return Reply(call.study, call.round, call.agent, "vector", said.vector)
 
     def _leave(self, call: Call, memory: Memory) -> Reply:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from sottovoce.errors import InvalidInput, check
+from sottovoce.federation.planning import MOST_FEATURES
 from sottovoce.privacy.accountant import (
     ACCOUNTANTS,
     MOST_SAMPLED,
@@ -15,8 +16,9 @@ from sottovoce.privacy.accountant import (
     replace_one,
 )
 from sottovoce.privacy.budget import noise_for, paper_delta
-from sottovoce.privacy.events import SubsampledGaussian, adjacency
+from sottovoce.privacy.events import Event, SharedGaussian, SubsampledGaussian, adjacency
 from sottovoce.privacy.release import Mechanism
+from sottovoce.secure_sum.grid import grid_for
 
 STRICTER = (1e-5, 1e-6)
 
@@ -30,6 +32,7 @@ class Plan:
     participation: float
     delta: float | None = None  # None: N^(−1.1)
     sampling: str = "poisson"
+    unreliable: int | None = None  # k of noise in shares; None: a server adds the noise
 
     def __post_init__(self) -> None:
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
@@ -43,8 +46,12 @@ class Plan:
         """δ as given, or the paper's."""
         return paper_delta(self.agents) if self.delta is None else self.delta
 
-    def event(self, noise: float) -> SubsampledGaussian:
+    def event(self, noise: float) -> SubsampledGaussian | SharedGaussian:
         """One round at noise multiplier z."""
+        if self.unreliable is not None:
+            rule = "noise in shares has all agents in every sum: participation must be 1"
+            check(self.participation == 1, rule, participation=self.participation)
+            return grid_for(self.agents, self.unreliable, noise, MOST_FEATURES).event("plan")
         sampling = cast(Literal["poisson", "fixed"], self.sampling)
         check(0 < noise < math.inf, "z must be finite and above 0", z=noise)
         mechanism = Mechanism(participation=self.participation, noise=noise, sampling=sampling)
@@ -72,16 +79,32 @@ def answer(
             _guide(plan, accountant),
         )
     return {
+        **in_shares(plan.event(noise), plan.rounds, plan.resolved_delta),
         "epsilon": _epsilons(plan, noise, accountant),
         "replace_one": _replaced(plan, noise, accountant),
         "noise": noise,
         "delta": plan.resolved_delta,
         "agents": plan.agents,
         "rounds": plan.rounds,
-        "participation": plan.event(noise).participation,
+        "participation": getattr(plan.event(noise), "participation", 1.0),
         "sampling": plan.sampling,
         "adjacency": adjacency([plan.event(noise)]),
     }
+
+
+def in_shares(event: Event, rounds: int, delta: float) -> dict[str, Any]:
+    """Of noise in shares: its price in noise, and ε if fewer sites fail than planned, or more."""
+    if not isinstance(event, SharedGaussian):
+        return {}
+    n, k = event.agents, event.unreliable
+    table = []
+    for failing in sorted({0, k, min(2 * k, n - 1), min(3 * k, n - 1), n - 1}):
+        fewer = event.counting_on(n - failing)
+        if fewer is not None:
+            spent = {"epsilon": epsilon, "replace_one": replace_one}
+            found = {name: measure({fewer: rounds}, delta) for name, measure in spent.items()}
+            table.append({"failing": failing, **_finite(found)})
+    return {"unreliable": k, "price": event.price, "if_failing": table}
 
 
 def costs_of_stricter_delta(plan: Plan, result: dict[str, Any]) -> tuple[str, dict[float, float]]:
@@ -96,6 +119,8 @@ def _guide(plan: Plan, accountant: str) -> str:
     if accountant != "all":
         return accountant
     event = plan.event(1.0)
+    if isinstance(event, SharedGaussian):
+        return "pld"
     too_many = event.participation < 1 and plan.rounds > MOST_SAMPLED
     return "rdp" if event.sampling == "fixed" or too_many else "pld"
 

@@ -14,14 +14,17 @@ import numpy as np
 from sottovoce.errors import check
 from sottovoce.federation.methods import GP, SOTTOVOCE, Method
 from sottovoce.federation.planning import sized, within
+from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
+from sottovoce.lab.experiments.budgeting import in_shares
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.accountant import replace_one
 from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.events import adjacency
 from sottovoce.privacy.release import Mechanism
+from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.simulation import Draws, simulate
 from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Float, Space
@@ -56,7 +59,13 @@ class _Unknown:
 
 
 def forecast_gain(
-    method: Method, dims: int, agents: int, rounds: int, runs: int, seed: int = 0
+    method: Method,
+    dims: int,
+    agents: int,
+    rounds: int,
+    runs: int,
+    seed: int = 0,
+    sums: SecureSum | None = None,
 ) -> Gain:
     """The method against the search alone, run by run on the same functions."""
     check(runs >= 2, "a forecast of the gain needs at least 2 runs", runs=runs)
@@ -70,12 +79,13 @@ def forecast_gain(
     space = problem.setting.space
     regret = [
         [
-            simulate(FederatedStudy(space, each, agents, rounds), problem, Draws(seed, run))
-            .simple_regret[:, 1:]
-            .mean()
+            simulate(study, problem, Draws(seed, run)).simple_regret[:, 1:].mean()
             for run in range(runs)
         ]
-        for each in (replace(GP, initial=method.initial), method)
+        for study in (
+            FederatedStudy(space, replace(GP, initial=method.initial), agents, rounds),
+            FederatedStudy(space, method, agents, rounds, sums=sums),
+        )
     ]
     alone, together = (np.asarray(values) for values in regret)
     apart = (alone - together) / alone.mean()
@@ -84,20 +94,34 @@ def forecast_gain(
 
 
 def forecast(
-    agents: int, dims: int, rounds: int, epsilon: float, delta: float | None, runs: int
+    agents: int,
+    dims: int,
+    rounds: int,
+    epsilon: float,
+    delta: float | None,
+    runs: int,
+    unreliable: int | None = None,
 ) -> dict[str, Any]:
-    """The settings, what the releases are to reveal, and the gain to expect."""
+    """The settings, what the releases are to reveal, and the gain to expect.
+
+    unreliable: k of sums that nobody can open alone; None: a server is trusted.
+    """
     check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
     resolved = paper_delta(agents) if delta is None else delta
-    method = within(sized(SOTTOVOCE, dims), agents, rounds, epsilon, resolved)
+    sums = None if unreliable is None else SecureSum(unreliable)
+    if sums is not None:
+        sums.check(agents)
+    method = within(sized(SOTTOVOCE, dims), agents, rounds, epsilon, resolved, sums)
     space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
-    study = FederatedStudy(space, method, agents, rounds)
+    study = FederatedStudy(space, method, agents, rounds, sums=sums)
     mechanism = cast(Mechanism, method.mechanism)
-    events = [mechanism.event(agents, "plan")] * method.releases.count(rounds)
+    event = planned_event(study, "plan")
+    events = [event] * method.releases.count(rounds)
     points = [method.initial + number for number in study.release_rounds]
-    gained = forecast_gain(method, dims, agents, rounds, runs) if runs else None
+    gained = forecast_gain(method, dims, agents, rounds, runs, sums=sums) if runs else None
     return {
+        **in_shares(event, len(events), resolved),
         "epsilon": spent(events, resolved),
         "replace_one": {"pld": replace_one(events, resolved)},
         "delta": resolved,

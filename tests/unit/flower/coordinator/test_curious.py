@@ -1,4 +1,4 @@
-"""What whoever sees a vector before the noise can make of it, as the threat model says."""
+"""What a curious coordinator can make of all that it holds, as the threat model says."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ import pytest
 from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import SOTTOVOCE
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.privacy.noise import SystemEntropy
+from sottovoce.secure_sum.grid import released, rounded, spoken
+from sottovoce.secure_sum.keys import SIGNATURE, Identity
+from sottovoce.secure_sum.protocol import Terms, answered, opened, speech
+from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.space import Category, Float, Integer, Space
 
 SPACE = Space([Float("rate", 1e-5, 1e-1, log=True), Integer("depth", 2, 12), Float("share", 0, 1)])
@@ -36,3 +41,46 @@ def test_the_first_message_and_the_public_design_give_back_the_values_of_all_fir
     assert study.method.features > study.method.initial
     standardised = (values - values.mean()) / values.std()
     np.testing.assert_allclose(guessed, standardised, atol=1e-8)
+
+
+def test_where_nobody_is_trusted_the_same_guess_is_no_better_than_none() -> None:
+    agents, features = 5, 16
+    method = replace(SOTTOVOCE, features=features, initial=6)
+    sums = SecureSum(unreliable=2)
+    study = FederatedStudy(SPACE, method, agents=agents, rounds=4, sums=sums)
+    mechanism, weights = study.method.mechanism, study.weights(0)
+    assert mechanism is not None
+    who = [Identity.generate() for _ in range(agents)]
+    keys = tuple(each.public for each in who)
+    terms = Terms(study.fingerprint, study.grid, sums.committee(agents), keys)
+    secret, alike = np.random.default_rng(3), []
+    for _ in range(12):
+        packets, truths = [], []
+        for n in range(agents):
+            agent = Agent(study, n, seed=n)
+            values = secret.normal(40.0, 3.0, study.method.initial)
+            for value in values:
+                agent.tell(agent.ask(), float(value))
+            truths.append((values - values.mean()) / values.std())
+            steps = rounded(agent.message().vector, n, weights, mechanism, study.grid)
+            packets.append(speech(terms, 0, n, spoken(steps, study.grid, SystemEntropy()), who[n]))
+        answers = [
+            answered(terms, 0, m, {n: packets[n][m] for n in range(agents)}, who[m])
+            for m in range(agents)
+        ]
+
+        # the coordinator's side: it has packets that do not open to it, answers, and their sum
+        total = opened(terms, 0, range(agents), answers)
+        published = released(total, weights, mechanism, study.grid)[0]
+        for n in range(agents):
+            points = [SPACE.encode(SPACE.decode(point)) for point in study.public_design[n]]
+            rows = study.features(np.array(points))
+            guessed, *_ = np.linalg.lstsq(rows.T, published * agents, rcond=None)
+            alike.append(float(np.corrcoef(guessed, truths[n])[0, 1]))
+            for member, packet in enumerate(packets[n]):
+                stolen = who[(member + 1) % agents].open(packet[SIGNATURE:], b"")
+                assert stolen is None
+    # from the vector itself the correlation is 1; here it is within what chance gives
+    chance = 1 / np.sqrt(len(alike) * (study.method.initial - 1))
+    assert abs(float(np.mean(alike))) < 4 * chance
+    assert chance < 0.07

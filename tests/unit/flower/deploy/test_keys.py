@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 from sottovoce.cli import app
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.flower.deploy.keys import make_keys, site_names
+from sottovoce.flower.deploy.keys import make_keys, sealing_keys, site_names
+from sottovoce.flower.sites import read_identity
 
 
 def names(folder: Path) -> set[str]:
@@ -48,13 +49,27 @@ def test_keys_are_for_their_owner_alone_whatever_the_umask(tmp_path: Path) -> No
 
 def test_a_sites_pair_belongs_together_and_is_on_a_curve_that_flower_takes(tmp_path: Path) -> None:
     make_keys(tmp_path, ["a"], server=False)
-    assert names(tmp_path) == {"a.key", "a.pub"}
+    assert names(tmp_path) == {"a.key", "a.pub", "a.seal"}
     private = load_ssh_private_key((tmp_path / "a.key").read_bytes(), None)
     public = load_ssh_public_key((tmp_path / "a.pub").read_bytes())
     assert isinstance(private, ec.EllipticCurvePrivateKey)
     assert isinstance(public, ec.EllipticCurvePublicKey)
     assert public.curve.name == "secp384r1"
     assert private.public_key() == public
+
+
+def test_a_sites_public_file_brings_along_what_others_seal_to_it_with(tmp_path: Path) -> None:
+    make_keys(tmp_path, ["a"], server=False)
+    text = sealing_keys(tmp_path / "a.pub")
+    assert text == read_identity(tmp_path / "a.seal").public.text
+    old = (tmp_path / "a.pub").read_text().rpartition(" ")[0]
+    (tmp_path / "b.pub").write_text(old + "\n")
+    assert sealing_keys(tmp_path / "b.pub") is None
+    with pytest.raises(StorageError, match="cannot be read"):
+        sealing_keys(tmp_path / "c.pub")
+    (tmp_path / "a.seal").write_text("no key")
+    with pytest.raises(StorageError, match=r"a.seal cannot be read as a sealing key"):
+        read_identity(tmp_path / "a.seal")
 
 
 def test_the_certificate_is_good_for_loopback_and_the_hosts_given(tmp_path: Path) -> None:
@@ -110,7 +125,7 @@ def test_keys_are_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="never overwritten"):
         make_keys(tmp_path, ["b", "a"])
     assert (tmp_path / "a.key").read_bytes() == before
-    assert names(tmp_path) == {"a.key", "a.pub"}
+    assert names(tmp_path) == {"a.key", "a.pub", "a.seal"}
 
 
 def test_a_site_can_be_added_later(tmp_path: Path) -> None:
