@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
+from sottovoce.federation.aggregate import aggregate
 from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, SOTTOVOCE, Method, for_real_world
-from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.lab.problems.synthetic import SPACE
 from sottovoce.privacy import Event, Mechanism, Seeded, Source, epsilon, paper_delta

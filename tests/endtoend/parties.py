@@ -16,8 +16,9 @@ import numpy as np
 import optuna
 from optuna.trial import Trial
 
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE, Method
-from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.coordinator.journal import read_journal

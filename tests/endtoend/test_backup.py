@@ -9,7 +9,7 @@ import pytest
 from tests.endtoend.parties import AGENTS, DELTA, EVERYBODY, FILES, LEDGER, Parties
 
 from sottovoce.errors import LedgerError
-from sottovoce.federation.server import planned_event
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.privacy.accountant import epsilon
 
 

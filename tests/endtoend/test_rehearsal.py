@@ -19,8 +19,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.endtoend.federation import Storage
 
+from sottovoce.federation.aggregate import summed
 from sottovoce.federation.messages import Message
-from sottovoce.federation.server import summed
 from sottovoce.flower.deploy.commands import environment
 from sottovoce.flower.deploy.keys import CA
 from sottovoce.flower.deploy.project import copy_project, make_project

@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from tests.given import GivenProblem, pitted, slope, waves
 
+from sottovoce.federation.aggregate import aggregate
 from sottovoce.federation.methods import METHODS, Method
 from sottovoce.federation.schedule import Exploration, ReleaseSchedule, SoloProbability
-from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel

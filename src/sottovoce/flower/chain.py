@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from sottovoce.errors import ProtocolError
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.chain import next_digest
 from sottovoce.privacy.noise import Seeded, SystemEntropy

@@ -17,9 +17,9 @@ from sottovoce.arrays import Array
 from sottovoce.device import Device, device_named
 from sottovoce.errors import check
 from sottovoce.federation import policy
+from sottovoce.federation.aggregate import aggregate
 from sottovoce.federation.batch import Batch, Trials
 from sottovoce.federation.parts import SharedModel
-from sottovoce.federation.server import aggregate
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.events import Event
 from sottovoce.privacy.noise import Seeded

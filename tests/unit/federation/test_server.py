@@ -22,6 +22,7 @@ from sottovoce.errors import (
     UnknownAgent,
     WrongRound,
 )
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.messages import Broadcast, Message
 from sottovoce.federation.methods import (
     CONTROL,
@@ -35,7 +36,7 @@ from sottovoce.federation.methods import (
     Method,
 )
 from sottovoce.federation.schedule import ReleaseSchedule
-from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.budget import Budget

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.federation.server import planned_event
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.sites import read_roster, simulated_identity, write_sites
 from sottovoce.flower.studyfile import CHANGES, KEYS, Step, difference, read_study, study_from

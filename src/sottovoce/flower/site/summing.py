@@ -19,8 +19,8 @@ from sottovoce.errors import (
     StudyMismatch,
     WrongRound,
 )
+from sottovoce.federation.aggregate import summed
 from sottovoce.federation.messages import Broadcast
-from sottovoce.federation.server import summed
 from sottovoce.flower.site.log import log_error
 from sottovoce.flower.site.memory import Memory, lock
 from sottovoce.flower.studyfile import StudyFile

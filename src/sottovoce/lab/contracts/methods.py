@@ -15,8 +15,8 @@ import numpy as np
 
 from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import Method
-from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp.kernel import Kernel

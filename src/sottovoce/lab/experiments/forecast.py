@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 
 from sottovoce.errors import check
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import GP, SOTTOVOCE, Method
 from sottovoce.federation.planning import sized, within
-from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.experiments.budgeting import in_shares

@@ -13,7 +13,7 @@ import scipy
 
 from sottovoce import __version__
 from sottovoce.arrays import FloatArray
-from sottovoce.federation.server import planned_event
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig

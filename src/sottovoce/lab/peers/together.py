@@ -25,8 +25,8 @@ import optuna
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import METHODS, Method
-from sottovoce.federation.server import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig

@@ -20,8 +20,9 @@ from sottovoce.errors import (
     StorageError,
     UnknownAgent,
 )
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import DP_FTS
-from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.coordinator import GRACE, Coordinator, alone
 from sottovoce.flower.coordinator.journal import Journal, read_journal

@@ -18,9 +18,10 @@ import optuna
 import pytest
 from optuna.trial import Trial, TrialState
 
+from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.messages import Broadcast
 from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
-from sottovoce.federation.server import Server, planned_event
+from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.site import leaving
 from sottovoce.flower.site.memory import ATTEMPTS, STORAGES, Memory
