@@ -12,7 +12,6 @@ import pytest
 from sottovoce.arrays import Array
 from sottovoce.errors import InvalidInput
 from sottovoce.gp.features import (
-    BASES,
     BLOCK,
     Basis,
     Features,
@@ -120,6 +119,9 @@ def test_the_public_seed_gives_these_quasirandom_features_for_ever() -> None:
     np.testing.assert_allclose(features.frequencies[[0, 7]], s, rtol=1e-11)
     np.testing.assert_array_equal(features.frequencies[8:], features.frequencies[:8])
     np.testing.assert_array_equal(features.phases, np.repeat([0.0, -np.pi / 2], 8))
+
+
+WAVES: tuple[Basis, ...] = ("random", "quasirandom")
 
 
 @pytest.mark.parametrize("dims", [1, 2, 3])

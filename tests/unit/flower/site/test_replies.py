@@ -30,7 +30,7 @@ from sottovoce.space import Float, Space
 
 ROUNDS = 4  # speaks in rounds 0 and 2
 METHOD = replace(
-    SOTTOVOCE, initial=3, features=6, mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0)
+    SOTTOVOCE, initial=3, mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0)
 )
 STUDY = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHOD, agents=1, rounds=ROUNDS)
 FILE = StudyFile(STUDY, 100.0, 1e-5, direction="minimize")
