@@ -109,7 +109,9 @@ FIXED = Surrogate(Kernel(0.3, 1.0, 0.01))
 RAW = Surrogate(Kernel(3.0, 1.0, 1e-4), standardise=False)
 
 
-@pytest.mark.parametrize("name", ["ts", "gp", "fts-de", "dp-fts-de", "control", "pooled-ts", "sottovoce"])
+@pytest.mark.parametrize(
+    "name", ["ts", "gp", "fts-de", "dp-fts-de", "control", "pooled-ts", "sottovoce"]
+)
 @pytest.mark.parametrize("space", [PLANE, MIXED], ids=["plane", "mixed"])
 def test_agents_and_a_server_do_what_the_simulator_does_on_a_continuous_problem(
     space: Space, name: str, monkeypatch: pytest.MonkeyPatch

@@ -55,9 +55,7 @@ def study(method: Method = DP_FTS_DE, rounds: int = 4, **changes: Any) -> Federa
     return FederatedStudy(SPACE, replace(method, features=count, **changes), AGENTS, rounds)
 
 
-def vector(
-    agent: int, round_number: int = 0, features: int = FEATURES
-) -> NDArray[np.float64]:
+def vector(agent: int, round_number: int = 0, features: int = FEATURES) -> NDArray[np.float64]:
     return np.random.default_rng([agent, round_number]).standard_normal(features)
 
 

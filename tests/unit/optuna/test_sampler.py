@@ -410,7 +410,7 @@ def test_a_copied_or_pickled_sampler_goes_on_as_the_first_would() -> None:
         assert trial.params == ours.params
 
 
-def test_a_trial_keeps_away_from_one_that_runs_even_before_it_has_asked_for_its_parameters() -> None:
+def test_a_trial_keeps_away_from_one_that_runs_even_before_it_asks_for_its_parameters() -> None:
     study = searched(Sampler(seed=0))
     one, two = study.ask(), study.ask()  # both suggested, and neither has asked
     values = {tuple(trial.suggest_float(name, 0, 1) for name in "xy") for trial in (one, two)}

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, POOLED_TS, SOTTOVOCE, for_real_world
+from sottovoce.federation.methods import (
+    DP_FTS,
+    DP_FTS_DE,
+    METHODS,
+    POOLED_TS,
+    SOTTOVOCE,
+    for_real_world,
+)
 from sottovoce.federation.planning import sized
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.lab.experiments import (
