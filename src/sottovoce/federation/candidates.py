@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from array_api_compat import device
 
-from sottovoce.acquisition.maximise import over_points
+from sottovoce.acquisition.maximise import Drawn, over_points
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.federation import draws
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _SPREAD = 600  # candidates of a search for the largest expected improvement
 _KEPT = 0.6  # chance that a candidate near a good point has a parameter of it
+_CLOSE = 0.02  # width of the cube in which an agent looks for a point beside one it has tried
 
 
 def near_and_far(batch: Batch, t: int, around: Array) -> Array:
@@ -51,6 +52,23 @@ def visited(batch: Batch, x: Array) -> Array:
     for k in range(been.shape[1]):  # no (n, S, t, D) array is ever made
         found |= xp.all(xp.abs(x - been[:, k : k + 1]) <= rounding, axis=-1)
     return found
+
+
+def elsewhere(batch: Batch, function: Drawn, spread: Array, chosen: Array) -> Array:
+    """What was chosen, (n, D), or for who has been there the best point close by.
+
+    Late in a search the top may be at a known point to rounding, where nothing is to be learnt.
+    spread (n, S, D): points of the cube, shrunk around the one chosen.
+    """
+    xp = batch.xp
+    again = visited(batch, chosen[:, None])[:, 0]
+    if not bool(xp.any(again)):
+        return chosen
+    close = xp.clip(chosen[:, None] + _CLOSE * (spread - 0.5), 0.0, 1.0)
+    values = xp.where(visited(batch, close), -xp.inf, function.values(close))
+    best = over_points(values)[:, None, None]
+    other = xp.take_along_axis(close, best, axis=1)[:, 0]
+    return xp.where(again[:, None], other, chosen)
 
 
 def untried_row(tried: Array, u: Array) -> Array:

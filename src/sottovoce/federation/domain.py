@@ -25,7 +25,13 @@ from sottovoce.acquisition.mixed import over_mixed
 from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
 from sottovoce.arrays import Array
 from sottovoce.federation import draws
-from sottovoce.federation.candidates import near_and_far, untried_row, visited, visited_rows
+from sottovoce.federation.candidates import (
+    elsewhere,
+    near_and_far,
+    untried_row,
+    visited,
+    visited_rows,
+)
 from sottovoce.federation.tables import point_tables
 from sottovoce.gp.history import History, known_rows, masked_rows
 from sottovoce.gp.kernel import Kernel
@@ -169,7 +175,8 @@ class Box(Domain):
         else:
             candidates = near_and_far(self._batch, t, around)
         if space.continuous:
-            return over_boxes(function, candidates, Regions((1,) * space.dims), _STARTS)[0]
+            top = over_boxes(function, candidates, Regions((1,) * space.dims), _STARTS)[0]
+            return top if around is None else elsewhere(self._batch, function, candidates, top)
         return over_mixed(function, space.snap(candidates), space, partial(visited, self._batch))
 
     def repeated(self, chosen: Array) -> Array:
