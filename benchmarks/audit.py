@@ -83,7 +83,8 @@ class Setting:
 
 
 def _protected(method: Method, mechanism: Mechanism) -> Method:
-    return replace(method, features=FEATURES, mechanism=mechanism)
+    count = 1 if method.basis == "effects" else FEATURES  # or as many as the space has
+    return replace(method, features=count, mechanism=mechanism)
 
 
 _ALL_IN = _protected(DP_FTS, Mechanism(clip=8.0, participation=1.0))

@@ -40,7 +40,9 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 def study_of(method: Method, rounds: int) -> StudyFile:
     """A study whose budget lasts for its releases, and for not one more."""
     mechanism = Mechanism(clip=5.0, participation=1.0, noise=3.0)
-    small = replace(method, initial=2, features=6, mechanism=mechanism)
+    small = replace(method, initial=2, mechanism=mechanism)
+    if method.basis != "effects":  # whose number follows from the space
+        small = replace(small, features=6)
     study = FederatedStudy(Space([Float("x", 0.0, 1.0)]), small, AGENTS, rounds)
     events = [planned_event(study, "os-entropy")] * small.releases.count(rounds)
     return StudyFile(study, epsilon(events, DELTA, "pld") + 1e-3, DELTA, direction="minimize")

@@ -40,6 +40,12 @@ def hard(points: Floats) -> Floats:
     return np.where(np.floor(7 * total) % 4 == 1, np.nan, 100 * total)
 
 
+def small(method: Method, **changes: Any) -> Method:
+    if method.basis != "effects":  # whose number follows from the space
+        changes["features"] = 24
+    return replace(method, lengthscale=0.3, **changes)
+
+
 def agree(method: Method, problem: Problem, device: str, agents: int = 20) -> Outcome:
     study = FederatedStudy(problem.setting.space, replace(method, initial=4), agents, 5)
     here = simulate(study, problem, Draws(3, 1, chunk=8))
@@ -65,7 +71,7 @@ def test_a_device_does_what_numpy_does_on_the_synthetic_problem(name: str, devic
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["ts", "fts", "dp-fts-de", "sottovoce"])
+@pytest.mark.parametrize("name", ["ts", "gp", "fts", "dp-fts-de", "pooled-ts", "sottovoce"])
 @pytest.mark.parametrize(
     ("space", "surrogate"),
     [(LIST, FIXED), (MIXED, FIXED), (MIXED, FITTED)],
@@ -74,21 +80,21 @@ def test_a_device_does_what_numpy_does_on_the_synthetic_problem(name: str, devic
 def test_a_device_does_what_numpy_does_on_any_problem(
     space: Space, surrogate: Surrogate, name: str, device: str
 ) -> None:
-    method = replace(METHODS[name], features=24, lengthscale=0.3)
+    method = small(METHODS[name])
     agree(method, GivenProblem(space, surrogate, waves), device, agents=9)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("space", "name"),
-    [(LIST, "ts"), (LIST, "dp-fts-de"), (MIXED, "ts"), (LIST, "sottovoce"), (MIXED, "sottovoce")],
-    ids=["list-ts", "list-dp-fts-de", "mixed-ts", "list-sottovoce", "mixed-sottovoce"],
+    [(LIST, "ts"), (LIST, "dp-fts-de"), (MIXED, "ts"), (LIST, "pooled-ts"), (MIXED, "pooled-ts")],
+    ids=["list-ts", "list-dp-fts-de", "mixed-ts", "list-pooled-ts", "mixed-pooled-ts"],
 )
 def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced(
     space: Space, name: str, device: str
 ) -> None:
     problem = GivenProblem(space, Surrogate(Kernel(1.0, 1.0, 0.01), standardise=False), hard)
-    method = replace(METHODS[name], features=24, lengthscale=0.3)
+    method = small(METHODS[name])
     allowed = agree(method, problem, device)
     replaced = agree(replace(method, repeats="replace"), problem, device)
     assert 0 < np.isnan(replaced.truth).sum() < replaced.truth.size
@@ -96,7 +102,7 @@ def test_a_device_does_what_numpy_does_when_trials_fail_and_repeats_are_replaced
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["ts", "sottovoce"])
+@pytest.mark.parametrize("name", ["ts", "gp", "pooled-ts", "sottovoce"])
 def test_each_agents_fitted_kernel_works_on_a_device_too(name: str, device: str) -> None:
     # eigenvectors may differ by more than rounding, so other points of the same posterior are drawn
     problem = GivenProblem(LIST, FITTED, waves)
@@ -136,12 +142,12 @@ def test_a_devices_own_draws_give_the_same_regret_on_average(device: str) -> Non
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("name", ["fts", "dp-fts-de", "sottovoce"])
+@pytest.mark.parametrize("name", ["gp", "fts", "dp-fts-de", "pooled-ts", "sottovoce"])
 @pytest.mark.parametrize("space", [LIST, MIXED], ids=["list", "mixed"])
 def test_a_devices_own_draws_do_for_problems_that_live_in_numpy(
     space: Space, name: str, device: str
 ) -> None:
-    method = replace(METHODS[name], initial=4, features=24, lengthscale=0.3)
+    method = small(METHODS[name], initial=4)
     study, draws = FederatedStudy(space, method, 6, 3), Draws(0, 0, on_device=True)
     outcome = simulate(study, GivenProblem(space, FIXED, waves), draws, device=device)
     assert np.allclose(space.snap(outcome.points), outcome.points)

@@ -44,7 +44,7 @@ def over_mixed(
     for _ in range(_SWEEPS):
         before = value
         if not bool(xp.all(held)):
-            x, value = _climbed(function, x, value, held)
+            x, value = _climbed(function, tried, x, value, held)
         x, value = _stepped(fresh, space, x, value)
         if not bool(xp.any(value > before)):
             break
@@ -52,12 +52,17 @@ def over_mixed(
     return xp.take_along_axis(x, best, axis=1)[:, 0, :]
 
 
-def _climbed(function: Drawn, x: Array, value: Array, held: Array) -> tuple[Array, Array]:
-    """Each point moved uphill in the coordinates that are not held, if that gains anything."""
+def _climbed(
+    function: Drawn, tried: Callable[[Array], Array], x: Array, value: Array, held: Array
+) -> tuple[Array, Array]:
+    """Each point moved uphill in the coordinates that are not held, if that gains anything.
+
+    Not to where an agent has been: tops at the edge of the cube are met again and again.
+    """
     xp = array_namespace(x)
     lower, upper = xp.where(held, x, 0.0), xp.where(held, x, 1.0)
     to, height = ascend(function.values_and_gradients, x, lower, upper, _ITERATIONS, tolerance=1e-4)
-    gains = height > value
+    gains = (height > value) & ~tried(to)
     return xp.where(gains[..., None], to, x), xp.where(gains, height, value)
 
 

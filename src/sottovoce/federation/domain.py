@@ -17,15 +17,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from array_api_compat import device
 from numpy.typing import NDArray
 
 from sottovoce.acquisition import joint, thompson
 from sottovoce.acquisition.maximise import Drawn, over_boxes, over_points
 from sottovoce.acquisition.mixed import over_mixed
 from sottovoce.acquisition.thompson import CANDIDATES, FREQUENCIES, PathDraws, exact_table
-from sottovoce.arrays import Array, array_namespace
+from sottovoce.arrays import Array
 from sottovoce.federation import draws
+from sottovoce.federation.candidates import (
+    elsewhere,
+    near_and_far,
+    untried_row,
+    visited,
+    visited_rows,
+)
 from sottovoce.federation.tables import point_tables
 from sottovoce.gp.history import History, known_rows, masked_rows
 from sottovoce.gp.kernel import Kernel
@@ -36,8 +42,6 @@ if TYPE_CHECKING:
     from sottovoce.federation.batch import Batch
 
 
-_SPREAD = 600  # candidates of a search for the largest expected improvement
-_KEPT = 0.6  # chance that a candidate near a good point has a parameter of it
 _STARTS = 8  # ascents from the best of them, and as many from the best of each part of the cube
 
 
@@ -169,38 +173,11 @@ class Box(Domain):
         if around is None:
             candidates = self._paths(t, self._batch.everyone).candidates
         else:
-            candidates = self._candidates(t, around)
+            candidates = near_and_far(self._batch, t, around)
         if space.continuous:
-            return over_boxes(function, candidates, Regions((1,) * space.dims), _STARTS)[0]
-        return over_mixed(function, space.snap(candidates), space, self._visited)
-
-    def _candidates(self, t: int, around: Array) -> Array:
-        """Uniform points; a third of them with most parameters of the point around which."""
-        space, xp = self._study.space, self._xp
-        owner = self._batch.device.array(np.asarray(self._study.coordinates.owner))
-        (u, keep) = self._batch.draw(
-            draws.CANDIDATES,
-            t,
-            lambda random, n: (
-                random.random((n, _SPREAD, space.dims)),
-                random.random((n, _SPREAD // 3, len(space.parameters))),
-            ),
-        )
-        kept = xp.take(keep, owner, axis=2) < _KEPT
-        near = xp.where(kept, around[:, None, :], u[:, : _SPREAD // 3])
-        return xp.concat([u[:, _SPREAD // 3 :], near, around[:, None, :]], axis=1)
-
-    def _visited(self, x: Array) -> Array:
-        """Where agents have been, or a trial of theirs still runs: (n, S, D) -> (n, S)."""
-        xp, batch = self._xp, self._batch
-        been = self.points()
-        if batch.pending is not None:
-            been = xp.concat([been, batch.pending], axis=1)
-        rounding = batch.device.array(self._study.space.rounding)
-        visited = xp.zeros(x.shape[:2], dtype=xp.bool, device=device(x))
-        for k in range(been.shape[1]):  # no (n, S, t, D) array is ever made
-            visited |= xp.all(xp.abs(x - been[:, k : k + 1]) <= rounding, axis=-1)
-        return visited
+            top = over_boxes(function, candidates, Regions((1,) * space.dims), _STARTS)[0]
+            return top if around is None else elsewhere(self._batch, function, candidates, top)
+        return over_mixed(function, space.snap(candidates), space, partial(visited, self._batch))
 
     def repeated(self, chosen: Array) -> Array:
         """To rounding: a point may have been a parameter's value in between."""
@@ -367,22 +344,3 @@ class PointList(Domain):
 def domain_of(batch: Batch) -> Domain:
     """How the batch's study is searched."""
     return PointList(batch) if batch.study.space.finite else Box(batch)
-
-
-def untried_row(tried: Array, u: Array) -> Array:
-    """A uniform row of those that an agent has not tried, or of all once none is left: (n,).
-
-    tried (n, t) are rows of a finite space of K points, u (n, K) uniforms in [0, 1).
-    """
-    known = visited_rows(tried, u.shape[1])
-    return over_points(u - array_namespace(u).astype(known, u.dtype))
-
-
-def visited_rows(tried: Array, count: int) -> Array:
-    """Which of `count` rows are among those tried: (n, t) -> (n, count)."""
-    xp = array_namespace(tried)
-    every = xp.arange(count, dtype=tried.dtype, device=device(tried))
-    visited = xp.zeros((tried.shape[0], count), dtype=xp.bool, device=device(tried))
-    for k in range(tried.shape[1]):  # no (n, t, K) array is ever made
-        visited |= tried[:, k : k + 1] == every
-    return visited

@@ -106,7 +106,9 @@ class Sampler(BaseSampler):
             if search is None or not search.goes_on(search_space, direction, rows):
                 search = self._search = self._begun(search_space, direction, rows)
             search.tell(rows)
-            numbers = search.searcher.ask(search.inside(_running(trials, search_space)))
+            running = _running(trials, search_space, search.given)
+            numbers = search.searcher.ask(search.inside(running))
+            search.given[trial.number] = numbers
         return {name: d.to_external_repr(numbers[name]) for name, d in search_space.items()}
 
     def _first(self, parameters: int) -> int:
@@ -150,6 +152,7 @@ class _Search:
         self.distributions = distributions
         self.searcher = searcher
         self.told: dict[int, Row] = {}
+        self.given: dict[int, dict[str, float]] = {}  # by trial: the storage has it only later
 
     def goes_on(
         self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
@@ -208,12 +211,20 @@ def _rows(trials: Sequence[FrozenTrial], distributions: Distributions) -> dict[i
     }
 
 
-def _running(trials: Sequence[FrozenTrial], distributions: Distributions) -> list[dict[str, float]]:
-    """The parameters of the trials that have not come to an end, as far as these are known."""
+def _running(
+    trials: Sequence[FrozenTrial],
+    distributions: Distributions,
+    given: Mapping[int, dict[str, float]],
+) -> list[dict[str, float]]:
+    """The parameters of the trials that have not come to an end, as far as these are known.
+
+    given: what was suggested, by trial; one that has just begun has not asked for it yet.
+    """
     return [
-        _params(trial, distributions)
+        _params(trial, distributions) if _asks(trial, distributions) else given[trial.number]
         for trial in trials
-        if trial.state == TrialState.RUNNING and _asks(trial, distributions)
+        if trial.state == TrialState.RUNNING
+        and (_asks(trial, distributions) or trial.number in given)
     ]
 
 

@@ -349,7 +349,8 @@ def test_every_option_of_a_run_reaches_the_config(sottovoce: Terminal) -> None:
 
 
 def test_a_run_can_be_given_an_epsilon_in_place_of_a_noise(sottovoce: Terminal) -> None:
-    given = options(method="sottovoce", **{**SMALL, "features": 16}, epsilon=2.0, delta=0.01)
+    small = {name: value for name, value in SMALL.items() if name != "features"}
+    given = options(method="sottovoce", **small, epsilon=2.0, delta=0.01)
     data = sottovoce("run", *given, "--json").data
     assert data["config"]["epsilon"] == 2.0
     assert "noise" not in data["config"]

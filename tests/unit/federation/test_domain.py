@@ -7,7 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.federation.batch import Batch, Trials
-from sottovoce.federation.domain import Box, PointList, untried_row
+from sottovoce.federation.candidates import untried_row
+from sottovoce.federation.domain import Box, PointList
 from sottovoce.federation.methods import TS
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.federation.surrogate import Surrogate

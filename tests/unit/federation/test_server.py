@@ -81,14 +81,14 @@ def play(server: Server, agents: list[int] | None = None) -> Broadcast:
 def test_a_simulated_server_plays_all_rounds_of_every_method(name: str) -> None:
     server = Server.simulation(study(METHODS[name]), seed=3)
     rows = AGENTS if name == "fts" else server.study.method.regions
-    learns = server.study.method.shared_model == "pooled"
+    learns = server.study.method.shared.cumulative
     spoken = [0, 2] if learns else [0, 1, 2, 3]
     for k, number in enumerate(spoken):
         assert server.next_round() == number
         heard = play(server)
         assert heard.round == number
         assert heard.study == server.study.fingerprint
-        assert heard.vectors.shape == (k + 1 if learns else rows, FEATURES)
+        assert heard.vectors.shape == (k + 1 if learns else rows, server.study.method.features)
     assert len(server.events) == len(spoken)
     assert server.next_round() is None
 
@@ -435,7 +435,7 @@ def test_a_method_whose_agents_go_alone_has_no_server(tmp_path: Path) -> None:
 def test_each_method_plans_what_its_rounds_then_spend() -> None:
     assert planned_event(study(TS), "x") == DataFree()
     for name in METHODS:
-        if name != "ts":
+        if METHODS[name].shared.exchanges:
             server = Server.simulation(study(METHODS[name]), seed=0)
             play(server)
             assert server.events == [planned_event(server.study, "x")]

@@ -174,10 +174,10 @@ def test_a_study_file_that_names_a_python_file_is_refused_and_runs_nothing(tmp_p
 
 
 def test_the_steps_lead_from_release_to_release_and_to_the_last_trial() -> None:
-    steps = [Step(0, 10), Step(2, 2), Step(4, 2), Step(6, 2), Step(8, 2)]
+    steps = [Step(0, 4), Step(2, 2), Step(4, 2), Step(6, 2), Step(8, 2)]
     assert study_from(data(), NOISE).steps == steps
     once = study_from(data(rounds=2), NOISE).steps
-    assert once == [Step(0, 10), Step(2, 2)]
+    assert once == [Step(0, 4), Step(2, 2)]
     every = study_from(data(method="dp-fts", rounds=3), NOISE).steps
     assert every == [Step(0, 10), Step(1, 1), Step(2, 1), Step(3, 1)]
 
@@ -213,9 +213,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "control": ({"method": "control"}, "says something of its agents"),
     "regions that cannot be": (
         {"regions": 4},
-        "a pooled model is of residuals over a public design, in one region",
+        "a consensus is of effects, from latin designs, and for an acquisition by log-ei",
     ),
-    "odd features": ({"features": 17}, "features must be even"),
+    "features that do not fit": ({"features": 17}, "follows from the space: leave features at 1"),
+    "odd features": ({"method": "pooled-ts", "features": 17}, "features must be even"),
     "features in words": ({"features": "many"}, "features must be a whole number"),
     "negative clip": ({"clip": -1.0}, "S must be above 0"),
     "clip without end": ({"clip": math.inf}, "finite clip"),

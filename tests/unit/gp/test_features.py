@@ -121,6 +121,9 @@ def test_the_public_seed_gives_these_quasirandom_features_for_ever() -> None:
     np.testing.assert_array_equal(features.phases, np.repeat([0.0, -np.pi / 2], 8))
 
 
+WAVES: tuple[Basis, ...] = ("random", "quasirandom")
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 @pytest.mark.parametrize("count", [16, 50])
 def test_quasirandom_features_are_nearer_to_the_kernel_than_as_many_random_ones(

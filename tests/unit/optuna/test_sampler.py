@@ -21,7 +21,7 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from sottovoce.errors import InvalidInput, SpaceError
 from sottovoce.federation import batch
@@ -29,7 +29,9 @@ from sottovoce.federation.agent import Agent
 from sottovoce.federation.methods import TS
 from sottovoce.federation.searcher import Direction, Searcher
 from sottovoce.federation.study import FederatedStudy
+from sottovoce.federation.surrogate import Surrogate
 from sottovoce.gp import fit as kernelfit
+from sottovoce.gp import matern
 from sottovoce.optuna import (
     AgentSampler,
     Sampler,
@@ -99,6 +101,15 @@ def searched(
 
 def asked(study: optuna.Study) -> list[dict[str, Any]]:
     return [trial.params for trial in study.trials]
+
+
+def given_trial(number: int) -> FrozenTrial:
+    """A finished trial of the bowl, at a point that only its number tells."""
+    at = np.random.default_rng(number).random(2)
+    params = {"x": float(at[0]), "y": float(at[1])}
+    value = (params["x"] - 0.3) ** 2 + (params["y"] - 0.8) ** 2
+    range_ = FloatDistribution(0, 1)
+    return create_trial(params=params, distributions={"x": range_, "y": range_}, value=value)
 
 
 def search_of(sampler: Sampler) -> Searcher:
@@ -249,11 +260,29 @@ def test_a_kernel_is_fitted_once_in_five_trials_and_once_for_a_resumed_study(
         return kernelfit.fit(points, *rest)
 
     monkeypatch.setattr(batch, "fit", counted)
-    study = searched(Sampler(seed=0), trials=31)
+    study = searched(Sampler(seed=0, method="ts"), trials=31)
     assert fitted == [10, 15, 20, 25, 30]
-    study.sampler = Sampler(seed=0)
+    study.sampler = Sampler(seed=0, method="ts")
     study.optimize(bowl, n_trials=7)
     assert fitted[5:] == [31, 36]
+
+
+def test_a_search_by_expected_improvement_is_fitted_after_each_trial_and_later_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fitted: list[int] = []
+
+    def counted(coordinates: Any, points: Any, *rest: Any) -> Any:
+        fitted.append(points.shape[1])
+        return matern.fit_map(coordinates, points, *rest)
+
+    monkeypatch.setattr(batch, "fit_map", counted)
+    searched(Sampler(seed=0), trials=12)
+    assert fitted == list(range(4, 12))
+    later = optuna.create_study(sampler=Sampler(seed=0))
+    later.add_trials([given_trial(number) for number in range(80)])
+    later.optimize(bowl, n_trials=5)
+    assert fitted[8:] == [78, 81, 84]  # of 80, 81, 82, 83, 84 trials
 
 
 def test_a_trial_that_finishes_late_is_told_and_nothing_begins_anew() -> None:
@@ -339,32 +368,55 @@ def test_what_only_some_trials_ask_for_is_uniform_and_the_rest_is_drawn() -> Non
     sampler = Sampler(seed=0)
     study = searched(sampler, branching, trials=20)
     assert search_of(sampler).study.space.names == ("deep", "x")
-    assert {"y" in trial.params for trial in study.trials[10:]} == {True, False}
+    assert {"y" in trial.params for trial in study.trials} == {True, False}
+    ys = [trial.params["y"] for trial in study.trials if "y" in trial.params]
+    assert len(set(ys)) == len(ys)
 
 
 def test_a_repeat_gives_way_to_an_untried_point_if_asked_to() -> None:
-    sampler = Sampler(seed=0, initial=1, repeats="replace")
+    sampler = Sampler(seed=0, method="ts", initial=1, repeats="replace")
     study = searched(sampler, lambda trial: trial.suggest_int("n", 1, 8), trials=8)
     assert sorted(trial.params["n"] for trial in study.trials) == list(range(1, 9))
 
 
-def test_a_long_range_of_integers_is_not_listed() -> None:
-    sampler = Sampler(seed=0)
+def test_expected_improvement_tries_all_of_a_small_space_before_it_repeats_a_point() -> None:
+    study = searched(Sampler(seed=0, initial=1), lambda trial: trial.suggest_int("n", 1, 8), 8)
+    assert sorted(trial.params["n"] for trial in study.trials) == list(range(1, 9))
+    study.optimize(lambda trial: trial.suggest_int("n", 1, 8), n_trials=2)
+    assert len(study.trials) == 10
+
+
+@pytest.mark.parametrize(("method", "listed"), [("ts", False), ("gp", True)])
+def test_a_long_range_of_integers_is_not_listed_for_draws(
+    method: Literal["gp", "ts"], listed: bool
+) -> None:
+    sampler = Sampler(seed=0, method=method)
     study = searched(sampler, lambda trial: abs(trial.suggest_int("n", 0, 2000) - 600), trials=20)
-    assert not search_of(sampler).study.space.finite
+    assert search_of(sampler).study.space.finite == listed
     assert study.best_value < 20
 
 
 def test_a_copied_or_pickled_sampler_goes_on_as_the_first_would() -> None:
     study = searched(Sampler(seed=0))
     copies = copy.deepcopy(study.sampler), pickle.loads(pickle.dumps(study.sampler))  # noqa: S301
+    done = study.trials
     ours = study.ask()
     bowl(ours)
-    for sampler in copies:
-        study.sampler = sampler
-        trial = study.ask()
+    for sampler in copies:  # each in a study of its own: a trial that runs is to be kept away from
+        again = optuna.create_study(sampler=sampler)
+        again.add_trials(done)
+        trial = again.ask()
         bowl(trial)
         assert trial.params == ours.params
+
+
+def test_a_trial_keeps_away_from_one_that_runs_even_before_it_asks_for_its_parameters() -> None:
+    study = searched(Sampler(seed=0))
+    one, two = study.ask(), study.ask()  # both suggested, and neither has asked
+    values = {tuple(trial.suggest_float(name, 0, 1) for name in "xy") for trial in (one, two)}
+    assert len(values) == 2
+    running = search_of(study.sampler)._batch.pending  # type: ignore[arg-type]
+    assert running.shape == (1, 1, 2)
 
 
 def test_workers_share_a_sampler_and_go_different_ways() -> None:
@@ -390,6 +442,76 @@ def test_a_study_with_two_objectives_is_refused() -> None:
     study = optuna.create_study(directions=["minimize"] * 2, sampler=Sampler())
     with pytest.raises(InvalidInput, match="studies with one objective, got objectives=2"):
         study.ask().suggest_float("x", 0, 1)
+
+
+def unlike(trial: Trial) -> float:
+    values = [trial.suggest_float(f"x{k}", 0, 1) for k in range(60)]
+    return sum(values[:3])
+
+
+ODD: dict[str, tuple[Callable[[Trial], float], int]] = {
+    "a constant objective": (lambda trial: 0.0 * bowl(trial) + 7.0, 8),
+    "a choice with one value": (
+        lambda trial: bowl(trial) + len(trial.suggest_categorical("c", ["only"])),
+        7,
+    ),
+    "sixty parameters": (unlike, 10),
+    "two integers": (lambda trial: float(trial.suggest_int("n", 0, 1)), 8),
+    "two integers and a number": (
+        lambda trial: trial.suggest_int("n", 0, 1) + trial.suggest_float("x", 0, 1),
+        8,
+    ),
+    "huge and tiny values": (lambda trial: 10.0 ** (90 - 170 * bowl(trial)), 10),
+}
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_there_is_a_suggestion_for_every_odd_objective(kind: str) -> None:
+    objective, trials = ODD[kind]
+    study = searched(Sampler(seed=0), objective, trials)
+    assert [trial.state for trial in study.trials] == [TrialState.COMPLETE] * trials
+    search_of(study.sampler)  # type: ignore[arg-type]  # some were suggested, not all uniform
+
+
+def test_there_is_a_suggestion_after_one_value_and_where_all_other_trials_failed() -> None:
+    study = searched(Sampler(seed=0, initial=1), trials=2)
+    assert search_of(study.sampler).observations == 1  # type: ignore[arg-type]
+
+    def failing(trial: Trial) -> float:
+        bowl(trial)
+        raise OSError("disk")
+
+    study.optimize(failing, n_trials=8, catch=(OSError,))
+    points = {tuple(trial.params.values()) for trial in study.trials}
+    assert len(points) == 10
+    nothing = optuna.create_study(sampler=Sampler(seed=0))
+    nothing.optimize(failing, n_trials=8, catch=(OSError,))
+    assert len(nothing.trials) == 8
+
+
+def test_there_is_a_suggestion_after_five_hundred_trials_and_after_duplicates() -> None:
+    study = optuna.create_study(sampler=Sampler(seed=0))
+    study.add_trials([given_trial(number) for number in range(500)])
+    study.optimize(bowl, n_trials=1)
+    assert study.trials[-1].value < 0.01
+    twins = optuna.create_study(sampler=Sampler(seed=0))
+    twins.add_trials([given_trial(1)] * 10)
+    twins.optimize(bowl, n_trials=2)
+    assert twins.trials[-1].params not in [trial.params for trial in twins.trials[:-1]]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"method": "tpe"},
+        {"surrogate": Surrogate()},
+        {"repeats": "replace"},
+        {"method": "ts", "repeats": "never"},
+    ],
+)
+def test_a_setting_that_does_not_go_with_the_method_is_refused(bad: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=list(bad)[-1]):
+        Sampler(**bad)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from sottovoce.federation.agent import Agent
-from sottovoce.federation.methods import SOTTOVOCE
+from sottovoce.federation.methods import POOLED_TS, SOTTOVOCE
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.noise import SystemEntropy
 from sottovoce.secure_sum.grid import released, rounded, spoken
@@ -21,17 +22,22 @@ SPACE = Space([Float("rate", 1e-5, 1e-1, log=True), Integer("depth", 2, 12), Flo
 MIXED = Space([Float("rate", 1e-5, 1e-1, log=True), Category("kind", ("a", "b", "c"))])
 
 
+def told(study: FederatedStudy, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The first vector of agent 3, before any clip."""
+    agent = Agent(study, 3, seed=1)
+    for value in values:
+        agent.tell(agent.ask(), float(value))
+    return np.asarray(agent.message().vector)
+
+
 @pytest.mark.parametrize("space", [SPACE, MIXED], ids=["numbers", "mixed"])
 @pytest.mark.parametrize("features", [16, 32])
 def test_the_first_message_and_the_public_design_give_back_the_values_of_all_first_trials(
     space: Space, features: int
 ) -> None:
-    study = FederatedStudy(space, replace(SOTTOVOCE, features=features), agents=5, rounds=4)
-    agent, secret = Agent(study, 3, seed=1), np.random.default_rng(7)
-    values = secret.normal(40.0, 3.0, study.method.initial)
-    for value in values:
-        agent.tell(agent.ask(), float(value))
-    vector = agent.message().vector
+    study = FederatedStudy(space, replace(POOLED_TS, features=features), agents=5, rounds=4)
+    values = np.random.default_rng(7).normal(40.0, 3.0, study.method.initial)
+    vector = told(study, values)
 
     # the coordinator's side: it has the vector, and the study's public constants
     design = study.public_design[3]
@@ -45,7 +51,7 @@ def test_the_first_message_and_the_public_design_give_back_the_values_of_all_fir
 
 def test_where_nobody_is_trusted_the_same_guess_is_no_better_than_none() -> None:
     agents, features = 5, 16
-    method = replace(SOTTOVOCE, features=features, initial=6)
+    method = replace(POOLED_TS, features=features, initial=6)
     sums = SecureSum(unreliable=2)
     study = FederatedStudy(SPACE, method, agents=agents, rounds=4, sums=sums)
     mechanism, weights = study.method.mechanism, study.weights(0)
@@ -84,3 +90,29 @@ def test_where_nobody_is_trusted_the_same_guess_is_no_better_than_none() -> None
     chance = 1 / np.sqrt(len(alike) * (study.method.initial - 1))
     assert abs(float(np.mean(alike))) < 4 * chance
     assert chance < 0.07
+
+
+@pytest.mark.parametrize("clipped", [False, True], ids=["whole", "clipped"])
+@pytest.mark.parametrize("space", [SPACE, MIXED], ids=["numbers", "mixed"])
+def test_the_first_message_of_effects_gives_back_the_values_standardised_clipped_or_not(
+    space: Space, clipped: bool
+) -> None:
+    study = FederatedStudy(space, SOTTOVOCE, agents=5, rounds=4)
+    initial = study.method.initial
+    values = np.random.default_rng(7).normal(40.0, 3.0, initial)
+    vector = told(study, values)
+    if clipped:
+        vector = vector / np.linalg.norm(vector)
+
+    # a message is a public linear map of the values standardised: the coordinator works it out
+    # by asking what each value alone would have said
+    speech = study.consensus.speech(study.consensus.prior, initial)
+    design = study.latin_design[3]
+    rows = study.effects(np.array([space.encode(space.decode(point)) for point in design]))
+    unit, one = np.eye(initial), np.ones((initial, initial), bool)
+    said = speech(np.broadcast_to(rows, (initial, *rows.shape)), unit, one).T
+    guessed, *_ = np.linalg.lstsq(said, vector, rcond=None)
+
+    assert study.method.features > initial
+    standardised = (guessed - guessed.mean()) / guessed.std()  # whatever the clip's factor was
+    np.testing.assert_allclose(standardised, (values - values.mean()) / values.std(), atol=1e-8)

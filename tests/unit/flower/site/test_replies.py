@@ -29,9 +29,7 @@ from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Float, Space
 
 ROUNDS = 4  # speaks in rounds 0 and 2
-METHOD = replace(
-    SOTTOVOCE, initial=3, features=6, mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0)
-)
+METHOD = replace(SOTTOVOCE, initial=3, mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0))
 STUDY = FederatedStudy(Space([Float("x", 0.0, 1.0)]), METHOD, agents=1, rounds=ROUNDS)
 FILE = StudyFile(STUDY, 100.0, 1e-5, direction="minimize")
 NOTHING_HEARD = {"heard": -1, "head": ""}
@@ -127,7 +125,7 @@ def test_a_vector_is_all_that_a_site_says_in_the_first_round(
     site = Site(FILE, bowl, tmp_path / "site")
     call = advance(coordinator, site, 0)
     said = content(site.answer(call).to_records())
-    vector = ("<f8", (6,), "raw", spoken(tmp_path / "site", 0, call))
+    vector = ("<f8", (4,), "raw", spoken(tmp_path / "site", 0, call))
     assert said == {"sottovoce": replied(0, "vector"), "vector": {"vector": vector}}
 
 
@@ -137,7 +135,7 @@ def test_a_vector_and_what_was_heard_is_all_that_a_site_says_later(
     site = Site(FILE, bowl, tmp_path / "site")
     call = advance(coordinator, site, 1)
     said = content(site.answer(call).to_records())
-    vector = ("<f8", (6,), "raw", spoken(tmp_path / "site", 2, call))
+    vector = ("<f8", (4,), "raw", spoken(tmp_path / "site", 2, call))
     plain = replied(2, "vector", **head_of(coordinator))
     assert said == {"sottovoce": plain, "vector": {"vector": vector}}
 
@@ -303,7 +301,7 @@ def test_a_later_call_holds_the_releases_and_the_ledgers_digests_and_nothing_els
     assert chain[1:] == [entry.digest for entry in entries]
     assert content(call.to_records()) == {
         "sottovoce": called(ROUNDS, **more),
-        "broadcast": {"broadcast": ("<f8", (2, 6), "raw", vectors.tobytes())},
+        "broadcast": {"broadcast": ("<f8", (2, 4), "raw", vectors.tobytes())},
     }
 
 

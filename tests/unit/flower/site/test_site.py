@@ -220,7 +220,7 @@ def test_a_late_joiner_makes_up_for_its_initial_trials_only(tmp_path: Path) -> N
     assert len(trials(tmp_path)) == INITIAL + 1
 
 
-LEARNING = replace(SOTTOVOCE, initial=INITIAL, features=10)
+LEARNING = replace(SOTTOVOCE, initial=INITIAL)
 FILES = {
     "follow": FILE,
     "learn": replace(FILE, study=replace(FILE.study, method=LEARNING, rounds=8)),

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
-from sottovoce.federation.methods import DP_FTS, DP_FTS_DE, METHODS, SOTTOVOCE, for_real_world
+from sottovoce.federation.methods import (
+    DP_FTS,
+    DP_FTS_DE,
+    METHODS,
+    POOLED_TS,
+    SOTTOVOCE,
+    for_real_world,
+)
 from sottovoce.federation.planning import sized
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.lab.experiments.config import (
@@ -56,17 +63,18 @@ def test_what_is_given_changes_the_method_and_the_rest_stays() -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_can_be_configured_by_name(name: str) -> None:
     method, setting = METHODS[name], problem_named("synthetic").setting
-    if method.shared_model == "pooled":
+    if method.shared_model == "pooled" or method.acquisition == "log-ei":
         method = sized(method, setting.space.dims, setting.surrogate.kernel)
     assert RunConfig(method=name).resolved_method() == method
 
 
 def test_a_method_that_learns_is_planned_for_the_problem_and_what_is_given_stays() -> None:
-    known = RunConfig(method="sottovoce").resolved_method()
+    known = RunConfig(method="pooled-ts").resolved_method()
     assert known.lengthscale == 0.03  # the problem's own, which its agents know
-    real = RunConfig(method="sottovoce", problem="landmine").resolved_method()
-    assert real == sized(for_real_world(SOTTOVOCE), 2)
-    given = RunConfig().changed(method="sottovoce", features=20, lengthscale=0.7).resolved_method()
+    for method in (POOLED_TS, SOTTOVOCE):
+        real = RunConfig(method=method.name, problem="landmine").resolved_method()
+        assert real == sized(for_real_world(method), 2)
+    given = RunConfig().changed(method="pooled-ts", features=20, lengthscale=0.7).resolved_method()
     assert (given.features, given.lengthscale) == (20, 0.7)
     assert RunConfig(method="dp-fts").resolved_method() == DP_FTS  # nothing is planned for others
 
@@ -134,8 +142,10 @@ def test_a_controls_noise_is_that_of_the_method_it_stands_beside() -> None:
         ({"basis": "sobol"}, "basis must be one of"),
         ({"last": -1}, "the last round must be at least 0"),
         ({"last": 1.5}, "last must be a whole number"),
-        ({"method": "sottovoce", "regions": 2}, "in one region"),
-        ({"method": "sottovoce", "features": 15}, "features must be even"),
+        ({"method": "pooled-ts", "regions": 2}, "in one region"),
+        ({"method": "pooled-ts", "features": 15}, "features must be even"),
+        ({"method": "sottovoce", "regions": 2}, "a consensus is of effects"),
+        ({"method": "sottovoce", "message": "posterior-mean"}, "a consensus is of effects"),
     ],
 )
 def test_wrong_values_of_what_goes_beyond_the_paper_are_refused(
@@ -169,7 +179,7 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
     )
     assert learns.resolved_method().shared_model == "pooled"
     follows = RunConfig().changed(
-        method="sottovoce",
+        method="pooled-ts",
         message="posterior-draw",
         shared_model="broadcast",
         acquisition="thompson",
@@ -179,7 +189,7 @@ def test_what_agents_say_and_hear_reaches_the_method() -> None:
     assert (method.message, method.shared_model) == ("posterior-draw", "broadcast")
     assert (method.acquisition, method.initial_design) == ("thompson", "uniform")
     assert (
-        not RunConfig().changed(method="sottovoce", trust_gate=False).resolved_method().trust_gate
+        not RunConfig().changed(method="pooled-ts", trust_gate=False).resolved_method().trust_gate
     )
 
 
