@@ -26,6 +26,10 @@ TESTS = {
         "tests/unit/privacy/test_release.py",
         "tests/unit/privacy/test_shared_noise.py",
     ),
+    "privacy/notes.py": ("tests/unit/privacy/test_notes.py",),
+    "flower/coordinator/secure.py": ("tests/unit/flower/coordinator/test_secure.py",),
+    "flower/site/summing.py": ("tests/unit/flower/coordinator/test_secure.py",),
+    "flower/sites.py": ("tests/unit/flower/test_sites.py",),
     "privacy/events.py": ("tests/unit/privacy/test_shared_noise.py",),
     "secure_sum/field.py": ("tests/property/test_secure_sum.py",),
     "secure_sum/sharing.py": ("tests/property/test_secure_sum.py",),
@@ -74,6 +78,8 @@ LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget
 SERVER, HEARD = "federation/server.py", "federation/messages.py"
 CHAIN, EVENTS = "privacy/chain.py", "privacy/events.py"
 FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_sum/grid.py"
+NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
+SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
 SUMS, TERMS = "secure_sum/protocol.py", "secure_sum/terms.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
@@ -82,6 +88,52 @@ SITE, MEMORY, COORDINATOR = (
 )
 
 MUTANTS = [
+    Mutant("two sets of speakers noted", NOTES, "PRIMARY KEY (round, kind)", "UNIQUE (digest)"),
+    Mutant(
+        "a changed note let through", NOTES, "if digest != entry_digest(", "if b'' == entry_digest("
+    ),
+    Mutant(
+        "members asked before the set is noted", SECURE, "self.server.settle(note)", "str(note)"
+    ),
+    Mutant("a settled set forgotten", SECURE, "if noted is not None:", "if False:"),
+    Mutant(
+        "too few speakers settled", SECURE, "if len(self._spoken) < self.terms.fewest:", "if False:"
+    ),
+    Mutant(
+        "changed packets taken", SECURE, 'hexdigest() != note["packets"]', 'hexdigest() == "no"'
+    ),
+    Mutant(
+        "packets not looked at",
+        SECURE,
+        "check_speech(self.terms, step.round, agent, reply.packets)",
+        "str()",
+    ),
+    Mutant("bare vectors taken", SECURE, 'if reply.answer != "sealed":', "if False:"),
+    Mutant("a member answers for two sets", SUMMING, "if kept.speakers != named:", "if False:"),
+    Mutant(
+        "fresh noise on speaking again",
+        SUMMING,
+        "packets = memory.sealed(call.round)\n",
+        "packets = None\n",
+    ),
+    Mutant(
+        "packets sent before they are kept",
+        SUMMING,
+        "memory.seal(call.round, packets)",
+        "str(packets)",
+    ),
+    Mutant(
+        "a broadcast not added up again",
+        SUMMING,
+        "if not np.array_equal(broadcast",
+        "if not np.shape(broadcast",
+    ),
+    Mutant(
+        "another's keys taken for one's own",
+        SITES,
+        "if identity.public != self.keys[number]:",
+        "if False:",
+    ),
     Mutant(
         "noise of N agents counted on, not of N − k",
         EVENTS,

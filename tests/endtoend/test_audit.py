@@ -45,6 +45,21 @@ def test_every_broken_version_is_refuted(index: int, version: str) -> None:
     assert bound > claim
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("in_league", [0, 2])
+def test_through_shares_sites_in_league_learn_no_more_than_is_claimed(in_league: int) -> None:
+    sums = runpy.run_path(str(Path(AUDIT["__file__"]).with_name("secure_sum.py")))
+    claim, bound = sums["attacked"](20_000, in_league, delta=0.025)
+    assert (0.4 if in_league == 0 else 0.6) * claim < bound < claim
+
+
+@pytest.mark.slow
+def test_through_shares_four_in_league_with_one_site_alone_learn_more_than_is_claimed() -> None:
+    sums = runpy.run_path(str(Path(AUDIT["__file__"]).with_name("secure_sum.py")))
+    claim, bound = sums["attacked"](20_000, 4, delta=0.025)
+    assert bound > claim
+
+
 def test_a_broken_version_is_put_right_again() -> None:
     setting, trials = SETTINGS[0], 2_000
     before = AUDIT["audit"](setting, AUDIT["HONEST"], trials, seed=1)

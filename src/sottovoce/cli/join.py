@@ -46,11 +46,11 @@ def join(
     # what is wrong with it is better said now than to the coordinator
     file = read_study(project / STUDY)
     check(insecure or key is not None, "a site needs its private key: --key")
-    if file.study.sums is not None:
-        ERR.print(enrolled(file, key), soft_wrap=True)
     trust = None if insecure else root or project / "keys" / CA
     link = commands.Link.parse(address, trust)
     command = commands.supernode(project, link, key, port)
+    if file.study.sums is not None:
+        ERR.print(enrolled(file, key), soft_wrap=True)
     for name in ("site", commands.HOME):
         private_folder(project / name)
     home, env = project / leaving.HOME, commands.environment(project)

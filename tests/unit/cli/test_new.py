@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from tests.terminal import exit_status
 
-from sottovoce.errors import InvalidInput
-from sottovoce.flower.deploy.commands import environment, tool
+from sottovoce.errors import InvalidInput, StorageError
+from sottovoce.flower.deploy.commands import Link, environment, supernode, tool
+from sottovoce.flower.deploy.keys import make_keys, sealing_keys
 from sottovoce.flower.deploy.project import copy_project, make_project, with_settings, with_space
+from sottovoce.flower.deploy.roster import enrolled
+from sottovoce.flower.sites import write_sites
 from sottovoce.flower.studyfile import read_study
 
 Terminal = Callable[..., tuple[int, str, str]]
@@ -209,12 +212,12 @@ def test_a_partys_copy_has_its_own_files_and_nobodys_state(project: Path, tmp_pa
     for name in ("site", "coordinator", "keys", "data"):
         (project / name).mkdir()
         (project / name / "file").write_text(name)
-    copy_project(project, tmp_path / "copy", agents=2)
+    copy_project(project, tmp_path / "copy", agents=3)
     copied = {path.name for path in (tmp_path / "copy").iterdir()}
     assert {"objective.py", "study.toml", "data"} <= copied
     assert not {"site", "coordinator", "keys"} & copied
     assert (tmp_path / "copy" / "data" / "file").read_text() == "data"
-    assert read_study(tmp_path / "copy" / "study.toml").study.agents == 2
+    assert read_study(tmp_path / "copy" / "study.toml").study.agents == 3
     assert read_study(project / "study.toml").study.agents == 5
 
 
@@ -300,3 +303,24 @@ def test_a_rehearsal_removes_only_what_a_rehearsal_left(
     assert status == 2
     assert "must be what a rehearsal left" in err
     assert (project / "rehearsal" / "thesis.txt").read_text() == "years of work"
+
+
+def test_a_site_looks_at_the_list_of_keys_before_it_joins(project: Path, tmp_path: Path) -> None:
+    make_keys(tmp_path / "keys", ["5"], server=False)
+    make_keys(tmp_path / "other", ["x"], server=False)
+    names = [f"site-{n}" for n in range(1, 6)]
+    keys = {name: sealing_keys(tmp_path / "keys" / f"{name}.pub") or "" for name in names}
+    write_sites(project / "sites.toml", {name: str(7 + n) for n, name in enumerate(names)}, keys)
+    file = read_study(project / "study.toml")
+    assert file.roster is not None
+    words = enrolled(file, tmp_path / "keys" / "site-2.key")
+    assert words.startswith("This site is site-2, agent 1 of 5.")
+    assert file.roster.digest in words
+    with pytest.raises(InvalidInput, match="must have this site's own keys, those of x"):
+        enrolled(file, tmp_path / "other" / "x.key")
+    with pytest.raises(InvalidInput, match="a site needs its keys"):
+        enrolled(file, None)
+    with pytest.raises(StorageError, match=r"missing.seal cannot be read"):
+        enrolled(file, tmp_path / "keys" / "missing.key")
+    command = supernode(project, Link(root=project / "study.toml"), tmp_path / "keys/site-2.key")
+    assert f'seal="{tmp_path}/keys/site-2.seal"' in command[-1]
