@@ -56,12 +56,7 @@ def reproduce(
         raise InvalidInput("name a figure, a group or all; --list shows them")
     check_figure(Path("figure.png"))  # said before the work
     chosen = [figure.with_runs(runs, seed) for figure in chosen_figures(figures)]
-    if functions is not None:
-        chosen = [figure.by_function(functions) for figure in chosen]
-    if objective is not None:
-        chosen = [figure.with_objective(objective) for figure in chosen]
-    if device is not None:
-        chosen = [figure.on_device(device) for figure in chosen]
+    chosen = [_changed(figure, functions, objective, device) for figure in chosen]
     have_data({curve.config.problem for figure in chosen for curve in figure.curves})
     # a live objective keeps all cores busy by itself
     jobs = jobs or (1 if objective == "live" else os.cpu_count() or 1)
@@ -109,6 +104,15 @@ def report(
         print_json({"page": str(path)})
     else:
         OUT.print(f"Page: {path}")
+
+
+def _changed(
+    figure: Figure, functions: int | None, objective: str | None, device: str | None
+) -> Figure:
+    """The figure in the ways that were asked for."""
+    figure = figure if functions is None else figure.by_function(functions)
+    figure = figure if objective is None else figure.with_objective(objective)
+    return figure if device is None else figure.on_device(device)
 
 
 def _list(figures: list[Figure], as_json: bool) -> None:

@@ -172,9 +172,11 @@ def test_what_may_be_left_out_or_null_is_not_missed(folder: Path) -> None:
 
 def test_what_is_read_is_written_again_and_only_what_may_be_left_out_is_filled_in() -> None:
     for content in MADE_UP["figures"]():
-        whole = {"group": None, "measure": "simple regret", **content}
+        again = {"like": None, "variant": "", "accountant": "moments"}
+        whole = {"group": None, "measure": "simple regret", **again, **content}
         whole["curves"] = [{"series": None, **curve} for curve in content["curves"]]
-        whole["claims"] = [{"interval": None, **claim} for claim in content["claims"]]
+        told = {"interval": None, "share": None, "line": "", "cause": ""}
+        whole["claims"] = [{**told, **claim} for claim in content["claims"]]
         assert json.loads(json.dumps(MADE_UP["read"](content).to_dict())) == whole
 
 
