@@ -27,7 +27,7 @@ POINTING = ("algorithm.md", "method.md", "privacy.md", "threat-model.md")  # int
 FOLDERS = ("src", "tests", "benchmarks", "docs", "tools")
 PLACEHOLDERS = ("FILE.py",)
 ENTRY_POINTS = (METHOD_PLUGINS, PROBLEM_PLUGINS)  # names of groups, not of modules
-OTHERS = ("--trusted-entities", "--node-config")  # options of Flower's
+OTHERS = ("--trusted-entities", "--node-config", "--isolation")  # options of Flower's
 SPAN = re.compile(r"`((?:[^`\n]|\n(?!\s*\n))+)`")  # over a line's end, not a paragraph's
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FAMILY = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

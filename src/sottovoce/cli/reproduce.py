@@ -6,7 +6,7 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -68,12 +68,7 @@ def reproduce(
         draw_figure(result, out / "figures")
     seconds = time.perf_counter() - began
     if as_json:
-        keys = ("claim", "paper", "measured", "stderr", "interval", "verdict")
-        shown = [
-            {"name": r.name, "claims": [{k: getattr(c, k) for k in keys} for c in r.claims]}
-            for r in results
-        ]
-        print_json({"seconds": seconds, "figures": shown})
+        print_json({"seconds": seconds, "figures": [_plain(result) for result in results]})
         return
     for result in results:
         _show(result)
@@ -81,6 +76,12 @@ def reproduce(
     counts = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
     OUT.print(f"{sum(verdicts.values())} claims: {counts}. {seconds:.0f} seconds.")
     OUT.print(f"Figures: {out / 'figures'}. A page of them all: sottovoce report {out}")
+
+
+def _plain(result: FigureResult) -> dict[str, Any]:
+    keys = ("claim", "paper", "measured", "stderr", "interval", "verdict")
+    claims = [{key: getattr(claim, key) for key in keys} for claim in result.claims]
+    return {"name": result.name, "claims": claims}
 
 
 def report(
