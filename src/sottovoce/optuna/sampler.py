@@ -64,6 +64,8 @@ class Sampler(BaseSampler):
         self._surrogate = Surrogate(refit=_REFIT[method]) if surrogate is None else surrogate
         self._method = replace(_ALONE[method], repeats=repeats)
         self._seeded(np.random.SeedSequence(seed))
+        # what running trials were given, by study and number: the storage has it only later
+        self._given: dict[str, dict[int, dict[str, float]]] = {}
         self._lock = Lock()  # Optuna's workers are threads that share the sampler
 
     def _seeded(self, seed: np.random.SeedSequence) -> None:
@@ -106,9 +108,9 @@ class Sampler(BaseSampler):
             if search is None or not search.goes_on(search_space, direction, rows):
                 search = self._search = self._begun(search_space, direction, rows)
             search.tell(rows)
-            running = _running(trials, search_space, search.given)
-            numbers = search.searcher.ask(search.inside(running))
-            search.given[trial.number] = numbers
+            running = _running(trials, search_space, self._given.get(study.study_name, {}))
+            numbers = search.searcher.ask(search.inside(running.values()))
+            self._given = {study.study_name: {**running, trial.number: numbers}}
         return {name: d.to_external_repr(numbers[name]) for name, d in search_space.items()}
 
     def _first(self, parameters: int) -> int:
@@ -152,7 +154,6 @@ class _Search:
         self.distributions = distributions
         self.searcher = searcher
         self.told: dict[int, Row] = {}
-        self.given: dict[int, dict[str, float]] = {}  # by trial: the storage has it only later
 
     def goes_on(
         self, distributions: Distributions, direction: Direction, rows: Mapping[int, Row]
@@ -215,17 +216,19 @@ def _running(
     trials: Sequence[FrozenTrial],
     distributions: Distributions,
     given: Mapping[int, dict[str, float]],
-) -> list[dict[str, float]]:
-    """The parameters of the trials that have not come to an end, as far as these are known.
+) -> dict[int, dict[str, float]]:
+    """The parameters of the trials that have not come to an end, by number, as far as known.
 
     given: what was suggested, by trial; one that has just begun has not asked for it yet.
     """
-    return [
-        _params(trial, distributions) if _asks(trial, distributions) else given[trial.number]
-        for trial in trials
-        if trial.state == TrialState.RUNNING
-        and (_asks(trial, distributions) or trial.number in given)
-    ]
+    found = {}
+    for trial in trials:
+        if trial.state == TrialState.RUNNING:
+            if _asks(trial, distributions):
+                found[trial.number] = _params(trial, distributions)
+            elif given.get(trial.number, {}).keys() == distributions.keys():
+                found[trial.number] = given[trial.number]
+    return found
 
 
 def _asks(trial: FrozenTrial, distributions: Distributions) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.gp.quasirandom import public_uniforms, quasirandom_points
+from sottovoce.gp.quasirandom import latin_points, public_uniforms, quasirandom_points
 
 
 def unevenness(points: NDArray[np.float64], corners: NDArray[np.float64]) -> float:
@@ -80,3 +80,24 @@ def test_another_label_moves_all_points_and_a_longer_list_begins_the_same() -> N
     np.testing.assert_array_equal(quasirandom_points(b"one", 90, 3)[:30], first)
     shift = (other - first) % 1.0  # one step for all: the start alone is what the label gives
     np.testing.assert_allclose(shift, np.broadcast_to(shift[0], shift.shape), atol=1e-12)
+
+
+@pytest.mark.parametrize(("count", "dims"), [(1, 1), (4, 2), (5, 7), (30, 3)])
+def test_of_a_latin_hypercube_every_coordinate_meets_each_cell_once(count: int, dims: int) -> None:
+    points = latin_points(b"latin", 9, count, dims)
+    assert points.shape == (9, count, dims)
+    assert np.all((points > 0) & (points < 1))
+    cells = np.sort(np.floor(points * count), axis=1)
+    np.testing.assert_array_equal(cells, np.broadcast_to(np.arange(count)[:, None], cells.shape))
+
+
+def test_a_label_gives_the_same_hypercubes_and_another_others() -> None:
+    first = latin_points(b"one", 3, 5, 2)
+    np.testing.assert_array_equal(first, latin_points(b"one", 3, 5, 2))
+    assert not np.any(np.isclose(first, latin_points(b"two", 3, 5, 2)))
+    assert len(np.unique(first.reshape(-1, 2), axis=0)) == 15
+
+
+def test_over_many_hypercubes_no_two_coordinates_go_together() -> None:
+    points = latin_points(b"many", 2000, 5, 2).reshape(-1, 2)
+    assert abs(np.corrcoef(points.T)[0, 1]) < 0.05

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sottovoce.errors import InvalidInput
+from sottovoce.gp.consensus import Consensus, Speech, State
+from sottovoce.gp.effects import effects
+from sottovoce.gp.matern import Coordinates
+from sottovoce.gp.quasirandom import latin_points
+
+Floats = NDArray[Any]
+PLANE = Coordinates((0, 1), (1.0, 1.0))
+BASIS = effects(PLANE)
+M = BASIS.count
+AGENTS, POINTS = 200, 6
+
+
+def consensus(agents: int = AGENTS, clip: float = 1.0) -> Consensus:
+    designs = latin_points(b"test/consensus", 100, 12, 2)
+    return Consensus(designs, BASIS, agents, 0.5, 0.4, clip)
+
+
+def said(model: Consensus, state: State, weights: Floats, points: int) -> Floats:
+    """What agents with the same function φ(x)ᵀw, each at points of its own, say: (N, M)."""
+    where = latin_points(b"test/agents", model.agents, points, 2)
+    rows = BASIS(where)
+    mask = np.ones(where.shape[:2], bool)
+    return np.asarray(model.speech(state, points)(rows, rows @ weights, mask))
+
+
+def clipped(vectors: Floats, clip: float = 1.0) -> Floats:
+    length = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors * np.minimum(1.0, clip / length))
+
+
+def function(seed: int) -> Floats:
+    return np.random.default_rng(seed).standard_normal(M)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_noise_what_all_know_comes_near_the_function_that_all_have(seed: int) -> None:
+    model, weights = consensus(), function(seed)
+    state, lines = model.prior, np.sqrt(BASIS.variance)
+    likeness = []
+    for points in (5, 7, 9, 11):
+        release = clipped(said(model, state, weights, points)).mean(axis=0)
+        state = model.heard(state, points, release, 0.0)
+        # of the functions, hence with each weight's share in it
+        one, two = lines * state.mean, lines * weights
+        likeness.append(one @ two / np.linalg.norm(one) / np.linalg.norm(two))
+    assert likeness[-1] > 0.9
+    assert likeness[-1] > likeness[0]
+
+
+def test_with_endless_noise_all_know_what_they_knew_before() -> None:
+    model = consensus()
+    state = model.heard(model.prior, POINTS, np.ones(M), 1e12)
+    np.testing.assert_allclose(state.mean, 0.0, atol=1e-9)
+    np.testing.assert_allclose(state.covariance, model.prior.covariance, atol=1e-9)
+    assert model.revealed([POINTS], 1e12) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 1.0])
+def test_what_is_not_known_shrinks_with_each_release_and_stays_a_covariance(noise: float) -> None:
+    model = consensus()
+    state, random = model.prior, np.random.default_rng(0)
+    for points in (5, 7, 9, 11):
+        later = model.heard(state, points, random.standard_normal(M), noise)
+        np.testing.assert_array_equal(later.covariance, later.covariance.T)
+        assert np.linalg.eigvalsh(later.covariance).min() > -1e-10
+        assert np.linalg.eigvalsh(state.covariance - later.covariance).min() > -1e-10
+        state = later
+
+
+def test_what_is_heard_is_a_step_of_a_kalman_filter() -> None:
+    model = consensus()
+    prior, release = model.prior, np.random.default_rng(1).standard_normal(M)
+    zero = model.heard(prior, POINTS, np.zeros(M), 0.1)
+    one, two = (model.heard(prior, POINTS, k * release, 0.1) for k in (1, 2))
+    np.testing.assert_array_equal(zero.mean, prior.mean)
+    np.testing.assert_allclose(two.mean, 2 * one.mean)  # linear in what is heard
+    np.testing.assert_array_equal(one.covariance, zero.covariance)  # which does not depend on it
+
+
+def test_less_noise_more_agents_or_more_releases_reveal_more() -> None:
+    model = consensus()
+    shares = [model.revealed([5, 7], noise) for noise in (3.0, 0.3, 0.03, 0.0)]
+    assert 0 < shares[0] < shares[1] < shares[2] < shares[3] < 1
+    assert model.revealed([5], 0.3) < model.revealed([5, 7], 0.3) < model.revealed([5, 7, 9], 0.3)
+    assert consensus(agents=5).revealed([5], 0.01) < consensus(agents=500).revealed([5], 0.01)
+
+
+def test_the_expected_signal_is_in_proportion_to_the_noise() -> None:
+    model = consensus()
+    assert model.signal(5, 0.1) == pytest.approx(10 * model.signal(5, 1.0))
+    assert model.signal(5, 0.0) == math.inf
+
+
+def random_state() -> State:
+    root = np.random.default_rng(2).standard_normal((M, M)) / math.sqrt(M)
+    return State(function(3), root @ root.T)
+
+
+def test_a_message_is_the_posterior_mean_of_what_is_missing_weighed() -> None:
+    state, random = random_state(), np.random.default_rng(4)
+    speech = consensus().speech(state, POINTS)
+    rows, y = BASIS(random.random((3, POINTS, 2))), random.standard_normal((3, POINTS))
+    mask = np.ones((3, POINTS), bool)
+    mask[1, [0, 3]] = False
+    found = speech(rows, np.where(mask, y, 0.0), mask)
+    for n in range(3):
+        phi, left = rows[n][mask[n]], y[n][mask[n]] - rows[n][mask[n]] @ state.mean
+        K = phi @ state.covariance @ phi.T + 1.0 + 0.4 * np.eye(len(phi))
+        mean = state.covariance @ phi.T @ np.linalg.solve(K, left)
+        np.testing.assert_allclose(found[n], speech.scale * speech.weight * mean, rtol=1e-9)
+
+
+def test_who_has_no_value_says_nothing() -> None:
+    speech = consensus().speech(random_state(), POINTS)
+    rows = BASIS(np.random.default_rng(5).random((2, POINTS, 2)))
+    silent = speech(rows, np.zeros((2, POINTS)), np.zeros((2, POINTS), bool))
+    np.testing.assert_array_equal(silent, np.zeros((2, M)))
+
+
+def test_a_message_is_linear_in_the_values_and_not_cut_by_who_says_it() -> None:
+    model = consensus()
+    speech = model.speech(model.prior, POINTS)
+    rows = BASIS(np.random.default_rng(6).random((1, POINTS, 2)))
+    y, mask = np.random.default_rng(7).standard_normal((1, POINTS)), np.ones((1, POINTS), bool)
+    once = speech(rows, y, mask)
+    np.testing.assert_allclose(speech(rows, 100.0 * y, mask), 100.0 * once)
+    assert np.linalg.norm(speech(rows, 100.0 * y, mask)) > 10.0  # far beyond the clip of 1
+
+
+def test_messages_are_as_loud_as_the_clip_is_long() -> None:
+    one, five = (consensus(clip=clip) for clip in (1.0, 5.0))
+    quiet, loud = (each.speech(each.prior, POINTS) for each in (one, five))
+    assert loud.scale == pytest.approx(5 * quiet.scale)
+    np.testing.assert_allclose(loud.weight, quiet.weight)
+
+
+def test_an_agent_takes_for_likely_what_all_know_with_some_doubt() -> None:
+    model, state = consensus(), random_state()
+    mean, root = model.for_agents(state)
+    np.testing.assert_array_equal(mean, state.mean)
+    covariance = root @ root.T
+    wanted = 0.1 * np.outer(state.mean, state.mean) + 0.55 * state.covariance
+    np.testing.assert_allclose(covariance, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [0.0, -1.0, math.inf, math.nan])
+def test_a_prior_without_a_size_is_refused(shared: float) -> None:
+    with pytest.raises(InvalidInput, match="the shared prior must be above 0"):
+        Consensus(latin_points(b"x", 2, 3, 2), BASIS, 5, shared, 0.4, 1.0)
+
+
+def test_speech_needs_nothing_but_what_is_public() -> None:
+    speech = consensus().speech(consensus().prior, POINTS)
+    assert isinstance(speech, Speech)
+    again = consensus().speech(consensus().prior, POINTS)
+    np.testing.assert_array_equal(again.weight, speech.weight)
+    assert again.scale == speech.scale
