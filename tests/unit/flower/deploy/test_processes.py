@@ -189,7 +189,9 @@ def test_a_site_checks_the_coordinator_and_shows_its_own_key(keys: Path, tmp_pat
     command = commands.supernode(tmp_path, link, keys / "a.key", 9100)
     assert command[command.index("--root-certificates") + 1] == str(keys / CA)
     assert command[command.index("--auth-supernode-private-key") + 1] == str(keys / "a.key")
-    assert command[command.index("--node-config") + 1] == f'project="{tmp_path}"'
+    seal = tmp_path / "keys" / "a.seal"
+    config = f'project="{tmp_path}" seal="{seal}"'
+    assert command[command.index("--node-config") + 1] == config
     assert command[command.index("--host") + 1] == "127.0.0.1"  # its own processes, nobody else
 
 
