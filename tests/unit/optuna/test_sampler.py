@@ -111,7 +111,7 @@ def given_trial(number: int) -> FrozenTrial:
     """A finished trial of the bowl, at a point that only its number tells."""
     at = np.random.default_rng(number).random(2)
     params = {"x": float(at[0]), "y": float(at[1])}
-    range_ = {name: FloatDistribution(0, 1) for name in params}
+    range_: dict[str, BaseDistribution] = {name: FloatDistribution(0, 1) for name in params}
     return create_trial(params=params, distributions=range_, value=bowl_at(params))
 
 
