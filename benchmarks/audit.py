@@ -88,7 +88,7 @@ def _protected(method: Method, mechanism: Mechanism) -> Method:
 
 
 _ALL_IN = _protected(DP_FTS, Mechanism(clip=8.0, participation=1.0))
-_SOTTOVOCE = _protected(SOTTOVOCE, Mechanism(clip=5.0, participation=1.0, noise=2.0))
+_SOTTOVOCE = _protected(SOTTOVOCE, Mechanism(clip=1.0, participation=1.0, noise=2.0))
 _PAPER = Mechanism(clip=22.0, participation=0.35)
 _LANDMINE = for_real_world(DP_FTS_DE)
 
@@ -195,7 +195,8 @@ def vectors_of(setting: Setting, step: int, present: bool) -> Reals:
     alternates, so that noise used twice cancels where the canary does not.
     """
     limit = setting.mechanism.clip / math.sqrt(setting.method.regions)
-    vectors = limit * np.random.default_rng(step).standard_normal((AGENTS, FEATURES))
+    features = setting.study.method.features
+    vectors = limit * np.random.default_rng(step).standard_normal((AGENTS, features))
     vectors[:, 0] = 0.0
     vectors[setting.canary] = 0.0
     if present:

@@ -67,3 +67,14 @@ def test_a_point_tried_before_is_passed_over() -> None:
     start = np.asarray(listed.snap(np.random.default_rng(1).random((1, 10, 3))))
     (found,) = over_mixed(Bowl(), start, listed, tried)
     assert listed.decode(found) in ({"n": 19, "c": "a"}, {"n": 21, "c": "a"})
+
+
+def test_a_climb_does_not_end_where_an_agent_has_been() -> None:
+    edge = SPACE.encode({"x": 1.0, "n": 500, "c": "a"})
+
+    def tried(x: Floats) -> Floats:
+        return np.asarray(np.all(np.abs(x - edge) < 1e-9, axis=-1))
+
+    (found,) = over_mixed(Peak(edge + np.array([0.5, 0.5, 0, 0, 0])), candidates(), SPACE, tried)
+    assert not tried(found[None, None])[0, 0]
+    np.testing.assert_array_equal(found, SPACE.snap(found))
