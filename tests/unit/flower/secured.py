@@ -11,7 +11,7 @@ from typing import Any
 import optuna
 from optuna.trial import Trial
 
-from sottovoce.federation.methods import SOTTOVOCE
+from sottovoce.federation.methods import POOLED_TS
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.coordinator.secure import SecureCoordinator, SumExchange
@@ -39,7 +39,7 @@ def identities() -> tuple[Identity, ...]:
 
 def study_file(unreliable: int = 2, noise: float = 2.0, **changes: Any) -> StudyFile:
     method = replace(
-        SOTTOVOCE,
+        POOLED_TS,
         initial=3,
         features=16,
         lengthscale=0.3,
