@@ -41,9 +41,9 @@ def at_once(
     vectors: dict[int, NDArray[np.float64]] = {}
     real = aggregate
 
-    def listening(study: FederatedStudy, number: int, sent: Any, source: Any) -> Any:
+    def listening(study: FederatedStudy, number: int, sent: Any, source: Any, **more: Any) -> Any:
         vectors[number] = np.array(sent)
-        return real(study, number, sent, source)
+        return real(study, number, sent, source, **more)
 
     monkeypatch.setattr(simulator, "aggregate", listening)
     return simulate(study, problem, draws), vectors

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from array_api_compat import device
 
@@ -68,7 +68,7 @@ class Matern:
     variance: Array
     noise: Array
 
-    @property
+    @cached_property
     def rates(self) -> Array:
         """What each coordinate is multiplied by, (B, 1, D), for r to be the distance."""
         xp, ell = array_namespace(self.lengthscale), self.lengthscale

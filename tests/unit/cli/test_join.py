@@ -96,7 +96,9 @@ def test_a_site_that_was_in_for_long_does_not_try_again(
 
 
 def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Clock) -> None:
-    status, err = join("kill -INT $PPID\nexec sleep 60")
+    # the node's parent is its executor, whose parent is join
+    join_itself = "$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status)"
+    status, err = join(f"kill -INT {join_itself}\nexec sleep 60")
     assert (status, err, len(starts())) == (130, "", 1)
     assert clock.now == 1000
 
