@@ -9,7 +9,7 @@ A site's and a member's are measured; of the coordinator's, one speaker's check 
 audit: five sites, of which two pool what they know with the coordinator. They take their own noise
 off the sum and look for a third site's vector. Every number of the vector is a trial of its own,
 through the whole protocol: noise from the system, shares, sealing, members, interpolation. The
-lower bound on ε that they reach must stay below the claim, and does not with one more in league.
+lower bound on ε that they reach must stay below the claim; with four in league it need not.
 """
 
 from __future__ import annotations
