@@ -23,7 +23,10 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "sottovoce"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 HISTORY = ("CHANGELOG.md",)  # it may name what is gone
-POINTING = ("algorithm.md", "method.md", "privacy.md", "threat-model.md")  # into the code
+POINTING = (  # into the code
+    *("algorithm.md", "method.md", "pooled-ts.md"),
+    *("privacy.md", "threat-model.md"),
+)
 FOLDERS = ("src", "tests", "benchmarks", "docs", "tools")
 PLACEHOLDERS = ("FILE.py",)
 ENTRY_POINTS = (METHOD_PLUGINS, PROBLEM_PLUGINS)  # names of groups, not of modules
