@@ -1,6 +1,7 @@
 """Settings for a federation, from what is public alone: N, D, T, ε and δ, never anybody's data.
 
-The rules below were chosen on functions of a GP and are the same for every problem.
+The rules below were chosen on functions of a GP and of the suite's DESIGN split, and are the same
+for every problem.
 Symbols: N agents, D dimensions, T rounds, M features, ℓ length scale, z noise.
 """
 
