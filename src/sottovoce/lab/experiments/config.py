@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, cast, get_args, get_type_hints
 
@@ -19,6 +20,11 @@ from sottovoce.privacy.budget import paper_delta
 
 AGENTS = 200  # the paper's synthetic problem, unless a problem has agents of its own
 PAPER = {"synthetic": 40, "real-world": 60}  # and their rounds
+
+
+@cache
+def _types() -> dict[str, Any]:
+    return get_type_hints(RunConfig)
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,7 @@ class RunConfig:
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, hint in get_type_hints(RunConfig).items():
+        for name, hint in _types().items():
             value = getattr(self, name)
             if name != "changes" and value is not None:
                 check_type(name, plain_type(hint), value)

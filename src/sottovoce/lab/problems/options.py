@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from functools import cache
 from types import NoneType
 from typing import Any, ClassVar, get_args, get_type_hints
 
@@ -83,6 +84,7 @@ def _options(cls: type[NamedProblem], text: str) -> dict[str, int | float | str 
     return options
 
 
+@cache  # a page of figures names thousands of problems
 def _option_types(cls: type[NamedProblem]) -> dict[str, tuple[Any, ...]]:
     """The types, or the words, each option may have, by name, sorted."""
     hints = get_type_hints(cls)
