@@ -75,7 +75,7 @@ def check_spent(fed: Federation, view: LedgerView) -> float:
 def broadcast(fed: Federation, view: LedgerView, number: int) -> bytes:
     """What the coordinator sends of an entry of the ledger; who learns gets all up to it."""
     study, entry = fed.stage.study.study, view.entries[number]
-    first = 0 if study.method.shared_model == "pooled" else number
+    first = 0 if study.method.shared.cumulative else number
     vectors = np.concatenate([e.release.vectors for e in view.entries[first : number + 1]])
     return Broadcast(study.fingerprint, entry.round, vectors, entry.digest).to_bytes()
 

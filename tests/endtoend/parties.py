@@ -77,11 +77,7 @@ class Parties:
         records = coordinator.call(900 + n).to_records()
         call = Call.from_records(records)
         if call.broadcast is not None:
-            count = (
-                1
-                if self.file.study.method.shared_model == "pooled"
-                else len(call.broadcast.vectors)
-            )
+            count = 1 if self.file.study.method.shared.cumulative else len(call.broadcast.vectors)
             last = np.ascontiguousarray(call.broadcast.vectors[-count:])
             self.reached[call.broadcast.round].add(last.tobytes())
         reply = self.sites[n].answer(call)

@@ -174,8 +174,8 @@ def _searches(config: RunConfig) -> tuple[Any, ...]:
     basis = (method.features, method.lengthscale, method.basis, method.regions)
     parts = (method.initial_design, method.shared_model, method.acquisition)
     search = (*parts, method.trust_gate, method.solo)
-    # a pooled model weighs what is heard by the noise it is known to have
-    heard = (study.release_noise, method.releases) if method.shared_model == "pooled" else ()
+    # who learns from all releases weighs them by the noise they are known to have
+    heard = (study.release_noise, method.releases) if method.shared.cumulative else ()
     return (config.problem, study.agents, *basis, *search, *heard)
 
 
