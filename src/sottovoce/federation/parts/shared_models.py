@@ -114,27 +114,36 @@ class PeerModel(BroadcastModel):
         return batch.xp.take(self._here, other, axis=0)[:, None, :]
 
 
-@SHARED_MODELS.register("pooled")
-class Pooled(SharedModel):
-    """A posterior over the shared function, from all releases so far (`gp.shared`)."""
+class _Learning(SharedModel):
+    """Of those that learn from all releases: a broadcast repeats them, so that none is missed."""
 
     exchanges = True
     summed = True
     cumulative = True
 
+    @classmethod
+    def broadcast_rows(cls, study: FederatedStudy, round_number: int) -> int:
+        """All releases so far."""
+        return study.method.releases.count(round_number + 1)
+
+    def _heard(self, releases: int | None) -> FloatArray:
+        """All releases, or the first few, (k, M)."""
+        if self._vectors is None:
+            return np.zeros((0, self._study.method.features))
+        return self._vectors[:releases]
+
+
+@SHARED_MODELS.register("pooled")
+class Pooled(_Learning):
+    """A posterior over the shared function, from all releases so far (`gp.shared`)."""
+
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         super().__init__(study, device)
         self._posteriors: dict[int, SharedPosterior] = {}  # by the number of releases
 
-    @classmethod
-    def broadcast_rows(cls, study: FederatedStudy, round_number: int) -> int:
-        """All releases so far, so that none can be missed."""
-        return study.method.releases.count(round_number + 1)
-
     def posterior(self, releases: int | None = None) -> SharedPosterior:
         """What all releases, or the first few, say; the prior before the first."""
-        heard = np.zeros((0, self._study.method.features))
-        heard = heard if self._vectors is None else self._vectors[:releases]
+        heard = self._heard(releases)
         if len(heard) not in self._posteriors:
             self._posteriors[len(heard)] = self._study.shared_posterior(heard)
         return self._posteriors[len(heard)]
@@ -155,22 +164,13 @@ class Pooled(SharedModel):
 
 
 @SHARED_MODELS.register("consensus")
-class ConsensusModel(SharedModel):
+class ConsensusModel(_Learning):
     """The effects that all share, from all releases so far (`gp.consensus`)."""
-
-    exchanges = True
-    summed = True
-    cumulative = True
 
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         super().__init__(study, device)
         self._states: list[State] = []  # after each release that was taken in
         self._prior: tuple[int, SharedPrior] | None = None  # and after how many releases
-
-    @classmethod
-    def broadcast_rows(cls, study: FederatedStudy, round_number: int) -> int:
-        """All releases so far, so that none can be missed."""
-        return study.method.releases.count(round_number + 1)
 
     def hear(self, vectors: FloatArray) -> None:
         """All of them anew, if one is not what it was."""
@@ -181,9 +181,7 @@ class ConsensusModel(SharedModel):
 
     def state(self, releases: int | None = None) -> State:
         """What all know; each release was made of so many trials as its round says."""
-        study, consensus = self._study, self._study.consensus
-        heard = np.zeros((0, study.method.features))
-        heard = heard if self._vectors is None else self._vectors[:releases]
+        study, consensus, heard = self._study, self._study.consensus, self._heard(releases)
         while len(self._states) < len(heard):
             k = len(self._states)
             points = study.method.initial + study.release_rounds[k]

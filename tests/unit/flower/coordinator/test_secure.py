@@ -89,7 +89,7 @@ def test_a_study_releases_exactly_the_sum_of_what_its_sites_said(all_parties: Se
     coordinator.stop()
 
 
-def test_no_vector_and_no_share_is_on_the_coordinators_side(all_parties: Secured) -> None:
+def test_no_vector_noised_or_not_is_on_the_coordinators_side(all_parties: Secured) -> None:
     coordinator = all_parties.coordinator()
     coordinator.open()
     all_parties.speak(coordinator)
