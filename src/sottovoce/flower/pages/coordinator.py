@@ -77,6 +77,7 @@ class CoordinatorView:
     sites: tuple[SiteLine, ...]
     worth: Mapping[int, Worth]
     planned: tuple[int, ...]  # rounds with a release
+    initial: int  # trials of a site before the first of them
     troubles: tuple[Trouble, ...]
     head: str | None  # the ledger's newest digest
     last: str | None  # when anything was last written down
@@ -88,13 +89,14 @@ def look_at_coordinator(project: Path, folder: Path, study: str) -> CoordinatorV
         journal = read_journal(copy / JOURNAL)
         result, error, head = None, None, None
         rounds: tuple[int, ...] = ()
+        initial = 0
         said: dict[int, Worth] = {}
         try:
             result = coordinator_result(copy, study=study)
             view = read_ledger(copy / LEDGER)
             constants = {k: v for k, v in view.constants.items() if k not in _OURS}
             plan = FederatedStudy.from_dict(constants)
-            rounds, head = tuple(plan.release_rounds), view.head
+            rounds, initial, head = tuple(plan.release_rounds), plan.method.initial, view.head
             spoke = {each.round: each.spoke for each in result.rounds}
             said = {e.round: worth(e, plan, spoke.get(e.round)) for e in view.entries}
         except LedgerError as problem:
@@ -109,6 +111,7 @@ def look_at_coordinator(project: Path, folder: Path, study: str) -> CoordinatorV
         sites=_sites(journal, names, step),
         worth=said,
         planned=rounds,
+        initial=initial,
         troubles=_troubles(journal, names),
         head=head,
         last=_text(journal[-1].get("time")) if journal else None,
@@ -152,7 +155,9 @@ def _names(project: Path, result: CoordinatorResult | None) -> list[str]:
     return [] if result is None else [f"site {agent}" for agent in range(result.agents)]
 
 
-def _sites(journal: Sequence[Line], names: Sequence[str], step: Open | None) -> tuple[SiteLine, ...]:
+def _sites(
+    journal: Sequence[Line], names: Sequence[str], step: Open | None
+) -> tuple[SiteLine, ...]:
     """Each site by the journal; without a step under way as it was in the last one."""
     begun = max((k for k, line in enumerate(journal) if line.get("event") == "opened"), default=0)
     rounds: dict[int, set[Any]] = {agent: set() for agent in range(len(names))}

@@ -17,7 +17,7 @@ from sottovoce.pages.text import counted, escaped, number
 BEST = Style("c0", (), 2.4, 0.0)
 ALONE = Style("reference", (5, 3), 1.6, 0.1)
 TRIAL = Style("control", (), 0.0, 0.0)
-_WORSE = 0.85  # of the trials; those that are worse still stand at the edge
+_WORSE = 0.9  # of the trials; those that are worse still stand at the edge
 _Pair = tuple[float, float]
 
 

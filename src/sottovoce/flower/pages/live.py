@@ -107,9 +107,10 @@ def _site_tiles(view: SiteView) -> list[tuple[str, str, str]]:
 
 def _roughly(seconds: float) -> str:
     """To what an estimate is worth: in steps, so that the page does not flicker."""
-    if seconds < 60:
+    if seconds < 90:
         return "a minute"
-    return duration(60 * round(seconds / 60)) if seconds < 7200 else duration(600 * round(seconds / 600))
+    step = 60 if seconds < 7200 else 600
+    return duration(max(120, step * round(seconds / step)))
 
 
 def _running(view: SiteView) -> str:
@@ -120,7 +121,9 @@ def _running(view: SiteView) -> str:
 
 
 def _trials(view: SiteView) -> str:
-    shown = trials_table(view.result, newest_first=True) if view.result.trials else "<p>None yet.</p>"
+    shown = "<p>None yet.</p>"
+    if view.result.trials:
+        shown = trials_table(view.result, newest_first=True)
     if view.dashboard is None:
         return shown
     command = f"<code>optuna-dashboard '{escaped(view.dashboard)}'</code>"
@@ -177,8 +180,8 @@ def _study_state(view: CoordinatorView) -> str:
     if found is None:
         return "What has been released cannot be told."
     if found.over:
-        done = "" if found.done is None else f" {found.done} of {found.agents} sites ran all trials."
-        return f"The study is over.{done}"
+        sites = f" {found.done} of {found.agents} sites ran all trials."
+        return "The study is over." + ("" if found.done is None else sites)
     if found.stopped is not None:
         return "The study has stopped before its end; it can be started again."
     if not found.releases:
@@ -189,15 +192,19 @@ def _study_state(view: CoordinatorView) -> str:
 def _called(step: Open, view: CoordinatorView) -> str:
     """A step by its release, as people count."""
     if step.round in view.planned:
-        return f"Release {view.planned.index(step.round) + 1} of {len(view.planned)} is being prepared"
-    return "All releases are made, and sites run their last trials" if view.planned else "A round is open"
+        k = view.planned.index(step.round) + 1
+        return f"Release {k} of {len(view.planned)} is being prepared"
+    if view.planned:
+        return "All releases are made, and sites run their last trials"
+    return "A round is open"
 
 
 def _study_tiles(view: CoordinatorView, found: CoordinatorResult) -> list[tuple[str, str, str]]:
     here = sum(site.state == "answered" for site in view.sites)
     when = "in the round under way" if view.step is not None else "in the last round"
+    trials = f"{found.trials} trials a site"
     return [
-        ("Releases", f"{found.releases} of {found.releases_planned}", f"{found.trials} trials a site"),
+        ("Releases", f"{found.releases} of {found.releases_planned}", trials),
         ("Sites that answered", f"{here} of {found.agents}", when),
         *spent_tiles(found),
     ]
@@ -209,19 +216,21 @@ def _rounds(view: CoordinatorView) -> str:
     planned = view.planned or tuple(made)
     if not planned:
         return "<p>No round is known.</p>"
-    heads = [("", "Release"), ("", "When"), ("", "Spoke"), ("", "Absent"), ("", "Refused"), ("", "Worth")]
+    names = ("Release", "When", "Spoke", "Absent", "Refused", "What it was worth")
+    heads = [("", name) for name in names]
     rows = [_round(k, number, made.get(number), view) for k, number in enumerate(planned, 1)]
     note = (
-        "<p class='facts'>What a release was worth is judged from what everybody was sent, against the "
-        "noise in it; in one round of a hundred noise alone passes for something.</p>"
+        "What a release was worth is judged from what everybody was sent, against the noise in it; "
+        "in one round of a hundred noise alone passes for something."
     )
-    return table("Releases", heads, rows, "stacks rounds") + note
+    return table("Releases", heads, rows, "stacks rounds") + f'<p class="facts">{note}</p>'
 
 
 def _round(
     k: int, number_: int, made: RoundResult | None, view: CoordinatorView
 ) -> list[tuple[str, str]]:
-    name = f"{k}<small>before trial {_first_trial(number_, view)}</small>"
+    # the first trial of a site that can use it
+    name = f"{k}<small>before trial {view.initial + number_ + 1}</small>"
     if made is None:
         step = view.step
         open_ = step is not None and step.round == number_
@@ -237,13 +246,6 @@ def _round(
     return [("", name), ("", clock(made.time)), *cells, ("", worth)]
 
 
-def _first_trial(round_number: int, view: CoordinatorView) -> int:
-    """The trial of a site that comes after a release: it is the first that can use it."""
-    found = view.result
-    initial = 0 if found is None else found.trials - found.planned_rounds
-    return initial + round_number + 1
-
-
 def _sum(*counts: int | None) -> int | None:
     known = [count for count in counts if count is not None]
     return sum(known) if known else None
@@ -255,8 +257,8 @@ def _sites(view: CoordinatorView) -> str:
     when = "This round" if view.step is not None else "Last round"
     heads = [("", "Site"), ("", when), ("", "Rounds answered"), ("", "Trouble so far")]
     rows = [_site(site) for site in view.sites]
-    note = "<p class='facts'>Of a site the coordinator sees that it answered, never what it tried.</p>"
-    return table("Sites", heads, rows, "stacks sites") + note
+    note = "Of a site this page says that it answered, never what it tried."
+    return table("Sites", heads, rows, "stacks sites") + f'<p class="facts">{note}</p>'
 
 
 def _site(site: SiteLine) -> list[tuple[str, str]]:
@@ -286,7 +288,7 @@ def _digest(view: CoordinatorView) -> str:
     if view.head is None:
         return ""
     words = "Whoever keeps the ledger’s newest digest can tell later if it was rolled back:"
-    return f"<p class='facts'>{words} <code>{view.head}</code></p>"
+    return f'<p class="facts">{words} <code>{view.head}</code></p>'
 
 
 def party_path(name: str) -> str:
@@ -298,9 +300,9 @@ def navigation(names: Sequence[str], current: str) -> str:
     """Links to all parties of a rehearsal or a simulation."""
     if len(names) < 2:
         return ""
+    here = {current: ' aria-current="page"'}
     links = "".join(
-        f'<li><a href="{party_path(name)}"{" aria-current=" + chr(34) + "page" + chr(34) if name == current else ""}>'
-        f"{escaped(name)}</a></li>"
+        f'<li><a href="{party_path(name)}"{here.get(name, "")}>{escaped(name)}</a></li>'
         for name in names
     )
     return f'<nav aria-label="Parties"><ul>{links}</ul></nav>'

@@ -47,7 +47,7 @@ def seeded(found: Result) -> str:
 
 def spending(found: Result) -> str:
     """ε for a site and for a record, with all that must stand beside it."""
-    spent, granted = _bounded(found.epsilon), found.granted
+    spent, granted = bounded(found.epsilon), found.granted
     left = "nothing" if spent is None else f"ε = {max(0.0, granted - spent):.2f}"
     releases = f"{found.releases} of {counted(found.releases_planned, 'release', 'releases')}"
     words = _SITE if isinstance(found, SiteResult) else _ANY
@@ -55,7 +55,7 @@ def spending(found: Result) -> str:
         [("", "A site"), ("num", epsilon(spent)), ("num", f"{granted:.2f}"), ("", words)],
         [
             ("", "A person"),
-            ("num", epsilon(_bounded(found.replace_one))),
+            ("num", epsilon(bounded(found.replace_one))),
             ("num", "–"),
             ("", _RECORD),
         ],
@@ -67,7 +67,8 @@ accountant {escaped(found.accountant)}. The smaller ε, the better the protectio
 {table("Privacy spent, for a site and for a person", heads, rows, "stacks promise")}"""
 
 
-def _bounded(value: float) -> float | None:
+def bounded(value: float) -> float | None:
+    """An ε; None if there is no bound."""
     return value if math.isfinite(value) else None
 
 

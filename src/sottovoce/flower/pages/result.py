@@ -9,6 +9,7 @@ from sottovoce.flower.pages.curve import search_figure
 from sottovoce.flower.pages.pieces import (
     Result,
     best_parameters,
+    bounded,
     clock,
     notice,
     section,
@@ -98,8 +99,8 @@ def _site_tiles(found: SiteResult) -> list[tuple[str, str, str]]:
 def spent_tiles(found: Result) -> list[tuple[str, str, str]]:
     """ε for a site, and for a person."""
     return [
-        ("ε for a site", epsilon(found.epsilon), f"of {found.granted:.2f} granted"),
-        ("ε for a person", epsilon(found.replace_one), f"δ = {number(found.delta, 3)}"),
+        ("ε for a site", epsilon(bounded(found.epsilon)), f"of {found.granted:.2f} granted"),
+        ("ε for a person", epsilon(bounded(found.replace_one)), f"δ = {number(found.delta, 3)}"),
     ]
 
 
@@ -126,8 +127,8 @@ def _together(found: SiteResult) -> str:
         f"<p>Alone, {number(mean)} could have been expected after as many trials, and between "
         f"{number(min(low, high))} and {number(max(low, high))} in four of five cases. "
         f"{number(best.value)} is {verdict}. The expectation is a simulation on a model "
-        f"of this site’s own trials, and leans towards going alone: where little was tried it imagines "
-        f"better values than there may be.</p>"
+        f"of this site’s own trials, and leans towards going alone: where little was tried it "
+        f"imagines better values than there may be.</p>"
     )
 
 
