@@ -61,6 +61,7 @@ class Coordinator:
         rule = f"each of the {agents} agents must be one site"
         check(sorted(sites.values()) == list(range(agents)), rule, agents=sorted(sites.values()))
         self.file, self.server, self.sites = file, server, dict(sites)
+        self.parties = self.sites  # node -> number, of all who are called for anything
         self._seed = seed
         self._step: Step | None = None
         self._presence: dict[int, Presence] = {}  # by agent, in the open step
