@@ -29,6 +29,7 @@ from sottovoce.cli.serve import register, serve, start
 from sottovoce.cli.show import ERR
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
+from sottovoce.cli.watch import watch
 from sottovoce.errors import SottovoceError
 
 app = typer.Typer(
@@ -39,7 +40,7 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command()(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
+for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.add_typer(table, name="table")
 

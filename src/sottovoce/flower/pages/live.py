@@ -240,7 +240,10 @@ def _round(
             until = f"<small>at the latest until {clock(step.until)}</small>"
         return [("", name), ("", words + until), *[("short", "–")] * 3, ("", "–")]
     found = view.worth.get(number_)
-    worth = "–" if found is None else f'<span class="{_WORTH[found.level]}">{found.words}</span>'
+    worth = "–"
+    if found is not None:
+        words = found.words[:1].upper() + found.words[1:]
+        worth = f'<span class="{_WORTH[found.level]}">{words}</span>'
     counts = (made.spoke, made.absent, _sum(made.refused, made.rejected, made.left))
     cells = [("short", "–" if count is None else str(count)) for count in counts]
     return [("", name), ("", clock(made.time)), *cells, ("", worth)]
@@ -294,6 +297,11 @@ def _digest(view: CoordinatorView) -> str:
 def party_path(name: str) -> str:
     """The address of a party's page: its folder's name, and nothing of what it holds."""
     return "/party/" + quote(name, safe="")
+
+
+def events_path(name: str | None) -> str:
+    """Where its changes come from."""
+    return "/events" if name is None else party_path(name) + "/events"
 
 
 def navigation(names: Sequence[str], current: str) -> str:
