@@ -56,7 +56,9 @@ TESTS = {
         "tests/unit/flower/site/test_replies.py",
         "tests/endtoend/test_leaving.py",
         "tests/unit/flower/site/test_site.py",
+        "tests/unit/flower/site/test_paying.py",
     ),
+    "flower/site/paying.py": ("tests/unit/flower/site/test_paying.py",),
     "flower/site/memory.py": ("tests/unit/flower/site/test_site.py",),
     "flower/coordinator/coordinator.py": (
         "tests/endtoend/test_backup.py",
@@ -85,6 +87,7 @@ FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_s
 NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
 SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
 SUMS, TERMS = "secure_sum/protocol.py", "secure_sum/terms.py"
+PAYING = "flower/site/paying.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
     "flower/site/memory.py",
@@ -433,8 +436,15 @@ MUTANTS = [
         "counts[stake.event] += stake.kept",
         "counts[stake.event] = stake.kept",
     ),
-    Mutant("only the others are composed", PURSE, "{**self.stakes, study: new}", "{**self.stakes}"),
-    Mutant("only the new study is composed", PURSE, "{**self.stakes, study: new}", "{study: new}"),
+    Mutant(
+        "only the others are composed",
+        PURSE,
+        "{**self.stakes, study: new}.values()",
+        "self.stakes.values()",
+    ),
+    Mutant(
+        "only the new study is composed", PURSE, "{**self.stakes, study: new}.values()", "[new]"
+    ),
     Mutant(
         "a call enters a study that was closed",
         PURSE,
@@ -507,6 +517,41 @@ MUTANTS = [
         PURSEFILE,
         "with transaction(db):\n                    digest",
         "if db.execute('BEGIN'):\n                    digest",
+    ),
+    Mutant(
+        "a vector is sent before the purse has it",
+        SITE,
+        "        purse.say(call.agent, call.round, [said.vector.tobytes()])\n",
+        "",
+    ),
+    Mutant(
+        "packets are sent before the purse has them",
+        SITE,
+        "            purse.say(call.agent, call.round, packets)\n",
+        "",
+    ),
+    Mutant("trials for a study that the purse closed", SITE, "purse.check()", "str()"),
+    Mutant(
+        "a purse's words are told",
+        PAYING,
+        "raise PrivacyError(SILENT)",
+        "raise PrivacyError(error)",
+    ),
+    Mutant("what a purse notes can be guessed", PAYING, "bytes.fromhex(kept.salt)", 'b""'),
+    Mutant(
+        "the site forgets what it saw of its purse", PAYING, "if mark != kept.mark:", "if False:"
+    ),
+    Mutant(
+        "a study run again in another folder",
+        PAYING,
+        "if kept is None and stake is not None and stake.said:",
+        "if False:",
+    ),
+    Mutant(
+        "a site without memory gives back",
+        PAYING,
+        "if not there and stake is not None and stake.said:",
+        "if False:",
     ),
     Mutant("payload outside the digest", CHAIN, "header.encode(), payload)", "header.encode())"),
     Mutant(

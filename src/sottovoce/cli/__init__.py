@@ -21,6 +21,7 @@ from sottovoce.cli.join import join
 from sottovoce.cli.keys import keys
 from sottovoce.cli.new import new, space
 from sottovoce.cli.plan import plan
+from sottovoce.cli.purse import purse
 from sottovoce.cli.rehearse import rehearse
 from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.run import run
@@ -41,6 +42,7 @@ for command in (demo, budget, plan, run, reproduce, report, data, check):
 for step in (new, space, rehearse, keys, serve, register, start, join, status):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.add_typer(table, name="table")
+app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
 
 
 def _version(wanted: bool) -> None:

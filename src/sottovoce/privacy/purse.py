@@ -31,6 +31,7 @@ from sottovoce.privacy.events import Event, SharedGaussian, SubsampledGaussian, 
 
 Content = dict[str, Any]  # of an entry, as plain data
 
+_LEAST_NOISE, _MOST_NOISE = 1e-2, 1e5  # where a further study is looked for
 SOURCE = "entered"  # of events: none was drawn yet
 
 
@@ -121,6 +122,32 @@ class Book:
     def events(self) -> dict[Event, int]:
         """What all studies together may say; the same in whatever order they came."""
         return _together(self.stakes.values())
+
+    @property
+    def room(self) -> float | None:
+        """ε, at the purse's δ, of the largest further study without sampling that would fit.
+
+        None if a study in the purse is sampled: each of the questions would take seconds.
+        """
+        events = self.events
+        if not all(gives_back(event) for event in events):
+            return None
+
+        def fits(noise: float) -> bool:
+            further = SubsampledGaussian(noise, 1.0, 2)
+            try:
+                self.limits.allow({**events, further: events.get(further, 0) + 1})
+            except BudgetExceeded:
+                return False
+            return True
+
+        low, high = _LEAST_NOISE, _MOST_NOISE
+        if not fits(high):
+            return 0.0
+        while high / low > 1 + 1e-6:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if fits(middle) else (middle, high)
+        return self.limits.spent({SubsampledGaussian(high, 1.0, 2): 1}).epsilon
 
     def enter(
         self, study: str, name: str, event: Event, releases: int, *, again: bool = False

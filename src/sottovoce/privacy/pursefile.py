@@ -90,6 +90,11 @@ class Purse:
         kept = self._asked(lambda book: None, known)
         return kept.book, kept.mark
 
+    def holds(self, digest: str) -> bool:
+        """Whether an entry has this digest: who wrote one down can tell if it was set back."""
+        kept = self._asked(lambda book: None, None)
+        return digest in [each.hex() for each in kept.digests]
+
     def enter(
         self,
         study: str,

@@ -14,7 +14,7 @@ import pytest
 from sottovoce.errors import BudgetExceeded, InvalidInput, LedgerError, PrivacyError
 from sottovoce.privacy import pursefile
 from sottovoce.privacy.accountant import epsilon, replace_one
-from sottovoce.privacy.events import NonPrivate, SharedGaussian, SubsampledGaussian
+from sottovoce.privacy.events import Event, NonPrivate, SharedGaussian, SubsampledGaussian
 from sottovoce.privacy.head import beside
 from sottovoce.privacy.purse import Limits, Stake, gives_back
 from sottovoce.privacy.pursefile import Mark, Purse
@@ -60,7 +60,7 @@ def test_three_studies_come_to_what_the_accountant_says_of_all_their_events(
     other = SubsampledGaussian(5.0, 1.0, 9)
     for name, event, releases in (("a", EVENT, 4), ("b", SHARES, 3), ("c", other, 2)):
         purse.enter(name, name, event, releases)
-    events = [*[EVENT] * 4, *[SHARES] * 3, *[other] * 2]
+    events: list[Event] = [*[EVENT] * 4, *[SHARES] * 3, *[other] * 2]
     spent = limits.spent(purse.look()[0].events)
     assert spent.epsilon == pytest.approx(epsilon(events, DELTA), abs=1e-9)
     assert spent.replace_one == pytest.approx(replace_one(events, DELTA), abs=1e-9)
