@@ -23,6 +23,7 @@ LAYERS = (
     "arrays",
     "device",
     "plugins",
+    "pages",
     "space",
     "optim",
     "gp",

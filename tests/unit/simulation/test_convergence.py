@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.lab.experiments.results import Trace
 from sottovoce.lab.report.figures import check_figure, draw_convergence
+from sottovoce.pages.trace import Trace
 
 
 def curve(height: float, length: int = 4) -> Trace:

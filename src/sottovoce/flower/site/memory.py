@@ -235,7 +235,7 @@ class Memory:
         with _stored():
             trials = self._study.get_trials(deepcopy=False, states=_ENDED)
             left = self._study.user_attrs.get("left", 0)
-        return [_told(trial) for trial in trials if trial.number >= left and _counts(trial)]
+        return [_told(trial) for trial in trials if trial.number >= left and counts(trial)]
 
     @property
     def last_error(self) -> str:
@@ -257,7 +257,7 @@ class Memory:
             trials = self._study.get_trials(deepcopy=False)
             left = self._study.user_attrs.get("left", 0)
         noted = trials[-1].user_attrs if len(trials) > left else {}
-        if "lost" not in noted or noted.get("round") != round_number or _counts(trials[-1]):
+        if "lost" not in noted or noted.get("round") != round_number or counts(trials[-1]):
             return None
         return Lost(noted["asked"], noted["attempt"])
 
@@ -289,7 +289,7 @@ def _check_only(path: Path) -> None:
             )
 
 
-def _counts(trial: FrozenTrial) -> bool:
+def counts(trial: FrozenTrial) -> bool:
     """Whether an ended trial is one of the study's."""
     noted = trial.user_attrs
     if "round" not in noted or "mistake" in noted:

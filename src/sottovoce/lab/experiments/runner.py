@@ -17,10 +17,11 @@ from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.study import FederatedStudy, plain
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig
-from sottovoce.lab.experiments.results import Summary, Trace
+from sottovoce.lab.experiments.results import Summary
 from sottovoce.lab.experiments.store import RunResult, Store
 from sottovoce.lab.experiments.tasks import RunCallback, Task, run_study, run_tasks
 from sottovoce.lab.problems import problem_named
+from sottovoce.pages.trace import Trace
 from sottovoce.privacy.accountant import every_epsilon
 from sottovoce.privacy.events import Event, adjacency
 

@@ -19,9 +19,10 @@ from sottovoce.errors import check
 from sottovoce.federation.schedule import information_gain
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.lab.experiments.figure import FACTORS, Claim, Figure
-from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult, Summary, Trace
+from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult, Summary
 from sottovoce.lab.experiments.store import RunResult
 from sottovoce.lab.experiments.verdicts import interval_of, judge, measured
+from sottovoce.pages.trace import Trace
 
 B = 1.0  # bound on the objectives' norm
 DISTANCE = 0.04  # d_n: the synthetic agents differ by ±0.02 at every point

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sottovoce.lab.experiments.results import CurveResult, FigureResult
-from sottovoce.lab.report.text import counted, epsilon, number
+from sottovoce.pages.text import counted, epsilon, number
 
 _FEW = 4  # so many different ε are told one by one
 _SOUND = ("pld", "rdp", "moments")  # bounds, the tightest first

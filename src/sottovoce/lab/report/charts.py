@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sottovoce.lab.report.plot import FEW_POINTS, Level, Line, Plot, Point, Series
-from sottovoce.lab.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Canvas, mark, stroke
-from sottovoce.lab.report.text import counted, escaped, number
+from sottovoce.pages.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Canvas, mark, stroke
+from sottovoce.pages.text import counted, escaped, number
 
 _MARK = 6.0  # half a mark's width
 _FIELD = (LEFT + 4.0, TOP + 0.0, RIGHT + 8.0, BOTTOM - 2.0)

@@ -10,9 +10,10 @@ from typing import Any
 
 from sottovoce.errors import MissingExtra, StorageError, check
 from sottovoce.files import write_whole
-from sottovoce.lab.experiments.results import FigureResult, Trace
+from sottovoce.lab.experiments.results import FigureResult
 from sottovoce.lab.report.plot import FEW_POINTS, Level, Plot, Series, line_plot, plot_of
-from sottovoce.lab.report.styles import ANY, PLD_DASHES
+from sottovoce.pages.styles import ANY, PLD_DASHES
+from sottovoce.pages.trace import Trace
 
 # What would make two equal runs give different bytes
 _UNDATED = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}

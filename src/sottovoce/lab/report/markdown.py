@@ -10,7 +10,7 @@ from sottovoce.files import write_text
 from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult
 from sottovoce.lab.report.keeping import kept_rows, kept_sections
 from sottovoce.lab.report.summary import HEADS, summary_rows
-from sottovoce.lab.report.text import counted, epsilon
+from sottovoce.pages.text import counted, epsilon
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
 END = "<!-- end of verdicts -->"

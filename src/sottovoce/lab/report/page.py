@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import get_args
 
-from sottovoce import __version__
 from sottovoce.files import write_whole
 from sottovoce.lab.experiments.results import FigureResult, Verdict
 from sottovoce.lab.report.caption import privacy
 from sottovoce.lab.report.charts import chart, point_chart
 from sottovoce.lab.report.files import read_figures
 from sottovoce.lab.report.plot import Plot, plot_of
-from sottovoce.lab.report.styles import colours_as_css
-from sottovoce.lab.report.svg import BOTTOM, LEFT, RIGHT, TOP, swatch
 from sottovoce.lab.report.tables import (
     CLASSES,
     SIGNS,
@@ -27,7 +21,9 @@ from sottovoce.lab.report.tables import (
     numbers_table,
     settings_list,
 )
-from sottovoce.lab.report.text import counted, duration, escaped, number, with_error
+from sottovoce.pages.html import document, looks, own_text
+from sottovoce.pages.svg import BOTTOM, LEFT, RIGHT, TOP, swatch
+from sottovoce.pages.text import counted, duration, escaped, number, with_error
 
 _LEAD = "Many parties tune the same kind of model together, each on data it may not show. "
 _OF_THE_PAPER = (
@@ -67,28 +63,9 @@ def write_page(figures: Sequence[FigureResult], path: Path) -> Path:
 
 def make_page(figures: Sequence[FigureResult]) -> str:
     """The whole page, from the content of figure files; equal files give equal pages."""
-    style = colours_as_css() + _text_of("page.css")
-    script = _text_of("page.js")
-    # The browser itself then refuses any request and any script but ours
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_hash(style)}; script-src {_hash(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    style, script = looks(), own_text("sottovoce.lab.report", "page.js")
     sections = "\n\n".join(_section(figure) for figure in figures)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="sottovoce {__version__}">
-<link rel="icon" href="data:,">
-<title>{_title(figures)}</title>
-<style>{style}</style>
-</head>
-<body>
-<a class="skip" href="#contents">Skip to the figures</a>
+    body = f"""<a class="skip" href="#contents">Skip to the figures</a>
 {_head(figures)}
 <main>
 {_contents(figures)}
@@ -98,20 +75,8 @@ def make_page(figures: Sequence[FigureResult]) -> str:
 {_summary(figures)}
 </main>
 <footer><p>Made by <code>sottovoce report</code> from {counted(len(figures), "file", "files")}.
-Nothing on this page comes from the network.</p></footer>
-<script>{script}</script>
-</body>
-</html>
-"""
-
-
-def _text_of(name: str) -> str:
-    return files("sottovoce.lab.report").joinpath(name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
+Nothing on this page comes from the network.</p></footer>"""
+    return document(_title(figures), body, style, script)
 
 
 def _head(figures: Sequence[FigureResult]) -> str:

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from sottovoce.lab.experiments.results import CurveResult, FigureResult, Trace
+from sottovoce.lab.experiments.results import CurveResult, FigureResult
 from sottovoce.lab.report.caption import note
 from sottovoce.lab.report.labels import Box, Spot, along, box_around, place_labels
-from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
-from sottovoce.lab.report.styles import ANY, LEVEL_DASHES, Style, styles_for
-from sottovoce.lab.report.text import epsilon, with_error
+from sottovoce.pages.scale import Axis, log_axis, x_axis, y_axis
+from sottovoce.pages.styles import ANY, LEVEL_DASHES, Key, styles_for
+from sottovoce.pages.text import epsilon, with_error
+from sottovoce.pages.trace import Trace
 
 FILLED = {
     "moments": "ε by moments, the paper’s accountant",
@@ -26,17 +27,6 @@ FILLED = {
 HOLLOW = "ε by pld, the tightest accountant"
 FEW_POINTS = 12  # of a line; so few are marked one by one
 SHAPES = ("circle", "square", "triangle", "diamond")  # of the marks, one for each series
-
-
-@dataclass(frozen=True)
-class Key:
-    """How a curve looks and what it is called: a row of the legend."""
-
-    label: str
-    style: Style
-    value: str = ""  # where the curve ends, or how far its ε reaches
-    shape: str | None = None  # of its marks
-    hollow: bool = False
 
 
 @dataclass(frozen=True)

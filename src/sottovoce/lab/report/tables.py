@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sottovoce.lab.experiments.results import CurveResult, FigureResult, Trace
-from sottovoce.lab.report.plot import Key
-from sottovoce.lab.report.svg import swatch
-from sottovoce.lab.report.text import (
+from sottovoce.lab.experiments.results import CurveResult, FigureResult
+from sottovoce.pages.html import pairs_list, table
+from sottovoce.pages.styles import Key
+from sottovoce.pages.svg import swatch
+from sottovoce.pages.text import (
     epsilon,
     escaped,
     interval,
@@ -18,12 +19,12 @@ from sottovoce.lab.report.text import (
     scalar,
     with_error,
 )
+from sottovoce.pages.trace import Trace
 
 # Told by word and sign; the colour of the class only repeats it
 SIGNS = {"holds": "✓", "within noise": "≈", "does not hold": "✗"}
 CLASSES = {"holds": "good", "within noise": "unsure", "does not hold": "bad"}
 _ACCOUNTANTS = {"moments": "the paper's", "rdp": "", "pld": "tightest", "gdp": "approximation"}
-_Row = Sequence[tuple[str, str]]  # (class, HTML) of each cell
 
 
 def verdict(name: str) -> str:
@@ -53,7 +54,7 @@ def claims_table(figures: Sequence[FigureResult], caption: str, *, linked: bool)
                 *[("", escaped(claim.paper))] * said,
             ]
             rows.append([*cells, ("", link)] if linked else cells)
-    return _table(caption, [("", head) for head in heads + ["Figure"] * linked], rows, "stacks")
+    return table(caption, [("", head) for head in heads + ["Figure"] * linked], rows, "stacks")
 
 
 def _hint(words: str) -> str:
@@ -83,7 +84,7 @@ def curves_table(figure: FigureResult, keys: Sequence[Key]) -> str:
         row += [("num", "–" if share is None else percent(share))] * clipped
         row += [("num", "–" if ratio is None else number(ratio, 3))] * signal
         rows.append(row)
-    return _table(f"Curves of {escaped(figure.title)}", heads, rows, "curves")
+    return table(f"Curves of {escaped(figure.title)}", heads, rows, "curves")
 
 
 def numbers_table(figure: FigureResult) -> str:
@@ -97,18 +98,14 @@ def numbers_table(figure: FigureResult) -> str:
     give = " ± standard error" if any(curve.regret.stderr for curve in figure.curves) else ""
     what = f"{figure.quantity}, mean{give}"
     caption = escaped(f"All numbers of {figure.title}: {what}")
-    return _table(caption, heads, rows, "numbers", marks)
+    return table(caption, heads, rows, "numbers", marks)
 
 
 def settings_list(settings: Mapping[str, Any]) -> str:
     """The parameters all curves share, name and value."""
-    items = "".join(
-        f"<div><dt>{escaped(name)}</dt><dd>{scalar(value)}</dd></div>"
-        for name, value in settings.items()
-    )
-    return (
-        f'<dl class="settings">{items}</dl>' if items else "<p>None besides each curve's own.</p>"
-    )
+    if not settings:
+        return "<p>None besides each curve's own.</p>"
+    return pairs_list([(escaped(name), scalar(value)) for name, value in settings.items()])
 
 
 def _curve_words(curve: CurveResult) -> str:
@@ -138,38 +135,3 @@ def _values(trace: Trace) -> dict[float, str]:
     errors = trace.stderr or [None] * len(trace.t)
     rows = zip(trace.t, trace.mean, errors, strict=True)
     return {x: with_error(mean, error) for x, mean, error in rows}
-
-
-def _table(
-    caption: str,
-    heads: _Row,
-    rows: Sequence[_Row],
-    kind: str,
-    marks: Sequence[float] | None = None,
-) -> str:
-    """A table in a box of its own, which scrolls where it is too wide, or stacks (`stacks`).
-
-    The roles are spelt out because a table that CSS stacks would lose them. `marks` are the x of
-    the rows, for the reading of values under the pointer.
-    """
-    top = "".join(
-        f'<th scope="col" role="columnheader"{_class(name)}>{cell}</th>' for name, cell in heads
-    )
-    body = []
-    for k, row in enumerate(rows):
-        cells = [f'<th scope="row" role="rowheader"{_class(row[0][0])}>{row[0][1]}</th>']
-        for (_, head), (name, cell) in zip(heads[1:], row[1:], strict=True):
-            label = f' data-label="{head}"' if kind == "stacks" else ""
-            cells.append(f'<td role="cell"{_class(name)}{label}>{cell}</td>')
-        mark = f' data-x="{marks[k]!r}"' if marks else ""
-        body.append(f'<tr role="row"{mark}>{"".join(cells)}</tr>')
-    return (
-        f'<div class="box" role="region" aria-label="{caption}" tabindex="0">'
-        f'<table class="{kind}" role="table"><caption>{caption}</caption>\n'
-        f'<thead role="rowgroup"><tr role="row">{top}</tr></thead>\n'
-        '<tbody role="rowgroup">\n' + "\n".join(body) + "\n</tbody></table></div>"
-    )
-
-
-def _class(name: str) -> str:
-    return f' class="{name}"' if name else ""

@@ -10,24 +10,19 @@ from xml.etree import ElementTree
 import pytest
 
 from sottovoce.errors import InvalidInput, MissingExtra, StorageError
-from sottovoce.lab.experiments.results import FigureResult, Trace
+from sottovoce.lab.experiments.results import FigureResult
 from sottovoce.lab.report.figures import draw_figure, drawn_points
 from sottovoce.lab.report.labels import along, place_labels
 from sottovoce.lab.report.page import make_page
 from sottovoce.lab.report.plot import plot_of
-from sottovoce.lab.report.scale import Axis, log_axis, x_axis, y_axis
-from sottovoce.lab.report.styles import COLOURS, styles_for
-from sottovoce.lab.report.text import duration, interval, number, numbers, with_error
+from sottovoce.pages.styles import styles_for
+from sottovoce.pages.trace import Trace
 
 ROOT = Path(__file__).resolve().parents[4]
 MADE_UP = runpy.run_path(str(ROOT / "tests" / "made_up_figures.py"))
 FIGURES: dict[str, FigureResult] = {
     figure["name"]: MADE_UP["read"](figure) for figure in MADE_UP["figures"]()
 }
-
-
-def line(mean: list[float], error: float = 0.0) -> Trace:
-    return Trace(tuple(range(len(mean))), tuple(mean), (error,) * len(mean))
 
 
 @pytest.mark.parametrize("name", sorted(FIGURES))
@@ -154,63 +149,6 @@ def test_a_figure_is_not_drawn_outside_its_folder_nor_without_matplotlib_nor_a_f
     with pytest.raises(MissingExtra, match=r"pip install 'sottovoce\[figures\]'"):
         draw_figure(good, tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_no_two_of_many_curves_look_alike_and_only_methods_have_colours() -> None:
-    styles = styles_for(["reference", *["method"] * 20, "control", "reference"])
-    assert len({(style.name, style.dashes) for style in styles}) == 23
-    assert [s.in_front for s in styles] == [False, *[True] * 20, False, False]
-    assert len({light for light, _ in COLOURS.values()}) == len(COLOURS)
-
-
-def test_an_axis_begins_at_zero_unless_all_stays_far_away_from_it() -> None:
-    assert y_axis([line([0.2, 0.05, 0.01])]).low == 0
-    assert y_axis([line([0.01, 0.005], 0.02)]).low == 0  # the band dips below, regret does not
-    assert 0.2 < y_axis([line([0.31, 0.24], 0.005)]).low < 0.235
-    assert y_axis([line([-1.0, 2.0])]).low < -1
-    assert x_axis([line([1.0, 1.0]), line([1.0] * 5)]) == Axis(0, 4)
-
-
-def test_an_axis_of_one_value_is_still_an_axis() -> None:
-    for mean in ([0.0], [3.0, 3.0], [-2.0]):
-        for axis in (x_axis([line(mean)]), y_axis([line(mean)])):
-            assert axis.low < axis.high
-            assert axis.ticks(6)
-
-
-def test_ticks_are_round_numbers_inside_the_axis() -> None:
-    assert Axis(0, 40).ticks(8) == [0, 5, 10, 15, 20, 25, 30, 35, 40]
-    assert numbers(Axis(0, 0.21).ticks(6)) == ["0.00", "0.05", "0.10", "0.15", "0.20"]
-    assert numbers(Axis(-3, 3).ticks(6)) == ["−3", "−2", "−1", "0", "1", "2", "3"]
-    assert [number(t) for t in Axis(0.009, 0.3, log=True).ticks(6)] == [
-        "0.01", "0.02", "0.05", "0.1", "0.2",
-    ]  # fmt: skip
-    assert len(Axis(1e-9, 1, log=True).ticks(6)) <= 10
-
-
-def test_a_logarithmic_axis_is_offered_only_where_it_shows_more() -> None:
-    assert log_axis([line([0.3, 0.24])]) is None
-    assert log_axis([line([0.3, 0.0])]) is None
-    axis = log_axis([line([0.3, 0.01])])
-    assert axis is not None
-    assert axis.place((axis.low * axis.high) ** 0.5) == pytest.approx(0.5)
-    assert axis.place(0.01) < 0.1 < 0.9 < axis.place(0.3)
-    assert axis.place(-1.0) == 0  # a band below zero ends at the edge
-
-
-def test_numbers_have_the_digits_that_mean_something() -> None:
-    assert with_error(0.0122, 0.00052) == "0.01220 ± 0.00052"
-    assert with_error(-0.0003, 0.0005) == "−0.00030 ± 0.00050"
-    assert with_error(12.3456, None) == "12.35"
-    assert with_error(1.0, 0.0) == "1 ± 0"
-    assert interval(None) == "–"
-    assert interval((-0.00121, 0.0034)) == "[−0.0012, 0.0034]"
-    assert interval([15.17, 15.17]) == "[15.17, 15.17]"
-    assert interval([-120.0, 340.0]) == "[−120, 340]"
-    assert number(-1.5e-7) == "−1.5e-07"
-    assert [duration(s) for s in (0.24, 75, 312, 5821, 9000)] == [
-        "0.2 s", "75 s", "5 min", "97 min", "2 h 30 min",
-    ]  # fmt: skip
 
 
 def test_a_tradeoff_over_renyi_accounting_has_one_line_a_series(tmp_path: Path) -> None:

@@ -65,6 +65,17 @@ class Style:
         return replace(self, dashes=PLD_DASHES, width=self.width * 0.6)
 
 
+@dataclass(frozen=True)
+class Key:
+    """How a curve looks and what it is called: a row of the legend."""
+
+    label: str
+    style: Style
+    value: str = ""  # where the curve ends, or how far its ε reaches
+    shape: str | None = None  # of its marks
+    hollow: bool = False
+
+
 ANY = Style("control", (), 2.0, 0.0)  # for a row of a legend that speaks of every series
 
 

@@ -1,13 +1,12 @@
-"""Pieces of SVG that the page's charts share: colours by class, so that the theme decides them."""
+"""Pieces of SVG that charts share: colours by class, so that the theme decides them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sottovoce.lab.report.plot import Key
-from sottovoce.lab.report.scale import Axis
-from sottovoce.lab.report.styles import Style
-from sottovoce.lab.report.text import number, numbers
+from sottovoce.pages.scale import Axis
+from sottovoce.pages.styles import Key, Style
+from sottovoce.pages.text import number, numbers
 
 WIDTH, HEIGHT = 760, 420
 LEFT, RIGHT, TOP, BOTTOM = 86, 742, 12, 376

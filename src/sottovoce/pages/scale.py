@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sottovoce.lab.experiments.results import Trace
+from sottovoce.pages.trace import Trace
 
 
 @dataclass(frozen=True)
