@@ -11,7 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from sottovoce.lab.experiments.results import ClaimResult, FigureResult, Verdict
 
-NOT_THE_PAPERS = ("not reported", "not in the paper")  # what claims say that are not the paper's
+NOT_THE_PAPERS = (
+    "",
+    "not reported",
+    "not in the paper",
+)  # what claims say that are not the paper's
 _MANY: dict[Verdict, str] = {
     "holds": "hold",
     "within noise": "within noise",
