@@ -174,12 +174,12 @@ def test_what_is_kept_is_told_what_a_figure_like_it_measured(results: Path, tmp_
     document = tmp_path / "new.md"
     document.write_text(f"{BEGIN_CLAIMS}\n{END_CLAIMS}\n")
     changed(results, claims=CLAIMS, paper="Fig. 9")
-    before = update_markdown(results, document).read_text()
+    before = update_markdown(read_figures(results), document).read_text()
     assert "| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | – | the level |" in before
     again = {"name": "again", "like": "landmine-noise", "variant": "centred"}
     changed(results, claims=[CLAIMS[2] | {"measured": 0.5}], **again)
     (results / "figures" / "landmine-noise.json").rename(results / "figures" / "again.json")
-    kept = update_markdown(results, document, keep=True).read_text()
+    kept = update_markdown(read_figures(results), document, keep=True).read_text()
     beside = "centred: 50.00% ± 0.10%, does not hold"
     row = f"| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | {beside} | the level |"
     assert row in kept
