@@ -102,7 +102,8 @@ class Live:
             width = trial.suggest_float("width", 0.2, 5.0)
             if trial.number == 2:
                 raise ValueError("a column of the table is missing: <b>age</b> " + "x" * 90)
-            return (trial.suggest_float("penalty", 1e-4, 100.0, log=True) ** 0.1) + width
+            penalty = trial.suggest_float("penalty", 1e-4, 100.0, log=True)
+            return float(penalty**0.1) + width
 
         self.staged, self.state = Staged(folder), folder / "state"
         self.staged.sites[1] = self.staged.site(1, moody)

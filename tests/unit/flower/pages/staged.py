@@ -21,7 +21,7 @@ AGENTS, ROUNDS = len(EVERYBODY), 4
 def ridge(trial: Trial) -> float:
     """The template's parameters, in no time."""
     penalty = trial.suggest_float("penalty", 1e-4, 100.0, log=True)
-    return penalty**0.1 + (trial.suggest_float("width", 0.2, 5.0) - 1.2) ** 2
+    return float(penalty**0.1) + (trial.suggest_float("width", 0.2, 5.0) - 1.2) ** 2
 
 
 @lru_cache(maxsize=1)

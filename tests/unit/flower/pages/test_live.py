@@ -42,7 +42,7 @@ def test_a_whole_study_is_told_from_every_side(over: Staged) -> None:
     text = read(watcher)
     assert "The study is over. 3 of 3 sites ran all trials." in text
     assert f"Releases {releases} of {releases}" in text
-    assert text.count("This round said") == releases
+    assert text.count("This round said nothing") + text.count("of it is signal") == releases
     spent = over.file.budget.spent(
         [e.release.event for e in read_ledger(over.folder / "ledger.db").entries]
     )
@@ -127,7 +127,7 @@ def test_a_damaged_or_lost_ledger_is_said_to_be_so(over: Staged, tmp_path: Path)
     assert "ε for a site" not in text
     assert "site-1 answered" in text  # the journal still says that
     ledger.unlink()
-    assert "cannot be read as a ledger" in read(watcher)
+    assert "ledger.db is not there" in read(watcher)
 
 
 def test_a_study_that_stopped_says_why(tmp_path: Path) -> None:
