@@ -28,6 +28,7 @@ from sottovoce.cli.result import result
 from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
 from sottovoce.cli.show import ERR
+from sottovoce.cli.statement import statement
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
 from sottovoce.errors import SottovoceError
@@ -40,7 +41,8 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command()(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
+_STEPS = (new, space, rehearse, statement, keys, serve, register, start, join, status, result)
+for step in _STEPS:
     app.command(rich_help_panel="A federation of real parties")(step)
 app.add_typer(table, name="table")
 app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
