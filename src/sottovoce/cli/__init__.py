@@ -27,6 +27,7 @@ from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.result import result
 from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
+from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
 from sottovoce.cli.statement import statement
 from sottovoce.cli.status import status
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
-    app.command()(command)
+    app.command(cls=TellsDefaults if command is run else None)(command)
 _STEPS = (new, space, rehearse, statement, keys, serve, register, start, join, status, result)
 for step in _STEPS:
     app.command(rich_help_panel="A federation of real parties")(step)
