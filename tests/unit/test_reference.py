@@ -27,7 +27,7 @@ def test_the_page_is_what_the_tool_writes() -> None:
 @pytest.mark.parametrize("name", sorted(set(PUBLIC) - {"__version__"}))
 def test_every_public_name_is_on_the_page(name: str) -> None:
     page = WRITTEN["page"]()
-    assert f"\n### {name}\n" in page or f"| `{name}` |" in page
+    assert f"\n::: sottovoce.{name}\n" in page or f"| `{name}` |" in page
 
 
 @pytest.mark.parametrize("name", TOLD)
