@@ -9,7 +9,7 @@ from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult
 from sottovoce.lab.report.keeping import kept_rows, kept_sections
-from sottovoce.lab.report.summary import HEADS, summary_rows
+from sottovoce.lab.report.summary import HEADS, other_ways, summary_rows
 from sottovoce.pages.text import counted, epsilon
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
@@ -34,7 +34,9 @@ def update_markdown(figures: Sequence[FigureResult], document: Path, *, keep: bo
     if found:
         old, _, tail = rest.partition(END_CLAIMS)
         rows = _summary(figures)
-        rows = [*rows[:2], *kept_rows(old.partition("|---|")[2], rows[2:])] if keep else rows
+        if keep:
+            told = kept_rows(old.partition("|---|")[2], rows[2:], other_ways(figures))
+            rows = [*rows[:2], *told]
         text = "\n".join((f"{head}{BEGIN_CLAIMS}", "", *rows, "", f"{END_CLAIMS}{tail}"))
     head, found, rest = text.partition(BEGIN)
     old, _, tail = rest.partition(END) if found else ("", "", "\n")

@@ -37,6 +37,16 @@ def summary_rows(figures: Sequence[FigureResult]) -> list[tuple[str, ...]]:
     return rows
 
 
+def other_ways(figures: Sequence[FigureResult]) -> dict[str, str]:
+    """What stands beside the claims of figures that are not among these, by a row's first cell."""
+    names, notes = {figure.name for figure in figures}, dict[str, list[str]]()
+    for figure in figures:
+        if figure.like is not None and figure.like not in names:
+            for line, claims in _lines(figure).items():
+                notes.setdefault(f"{line} ({figure.paper})", []).append(_beside(figure, claims))
+    return {cell: "<br>".join(each) for cell, each in notes.items()}
+
+
 def verdicts(claims: Iterable[ClaimResult]) -> str:
     """How many hold and how many do not, or the verdict of the only one."""
     counts = Counter(claim.verdict for claim in claims)

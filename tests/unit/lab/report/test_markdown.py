@@ -170,6 +170,22 @@ def test_what_a_folder_does_not_hold_is_kept_when_asked(results: Path, tmp_path:
     assert update_markdown(read_figures(results), document).read_text().count("###") == 1
 
 
+def test_what_is_kept_is_told_what_a_figure_like_it_measured(results: Path, tmp_path: Path) -> None:
+    document = tmp_path / "new.md"
+    document.write_text(f"{BEGIN_CLAIMS}\n{END_CLAIMS}\n")
+    changed(results, claims=CLAIMS, paper="Fig. 9")
+    before = update_markdown(read_figures(results), document).read_text()
+    assert "| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | – | the level |" in before
+    again = {"name": "again", "like": "landmine-noise", "variant": "centred"}
+    changed(results, claims=[CLAIMS[2] | {"measured": 0.5}], **again)
+    (results / "figures" / "landmine-noise.json").rename(results / "figures" / "again.json")
+    kept = update_markdown(read_figures(results), document, keep=True).read_text()
+    beside = "centred: 50.00% ± 0.10%, does not hold"
+    row = f"| c (Fig. 9) | 0.80 % | 1.23% ± 0.10% | does not hold | {beside} | the level |"
+    assert row in kept
+    assert "| 1 hold, 1 within noise | – | noise |" in kept
+
+
 def test_a_new_section_goes_beside_those_of_its_figure_of_the_paper() -> None:
     old = "### A (Fig. 1)\n\na\n\n### B (Fig. 2)\n\nb\n"
     merged = kept_sections(old, "### C (Fig. 1)\n\nc\n\n### B (Fig. 2)\n\nnew\n\n### D\n\nd\n")
