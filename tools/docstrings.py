@@ -22,7 +22,7 @@ PUBLIC = {
 }
 
 
-class Whole(griffe.Extension):
+class Whole(griffe.Extension):  # type: ignore[misc]
     """Gives every public name its whole docstring."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:

@@ -37,7 +37,7 @@ def _stage(width: float, height: float) -> tuple[Figure, Any]:
 
 def _box(axes: Any, at: tuple[float, float], words: str, colour: str, width: float = 1.5) -> None:
     x, y = at
-    look = {"boxstyle": "round,pad=0.03", "fc": "white", "ec": colour, "lw": 1.6}
+    look: dict[str, Any] = {"boxstyle": "round,pad=0.03", "fc": "white", "ec": colour, "lw": 1.6}
     axes.add_patch(FancyBboxPatch((x - width / 2, y - 0.28), width, 0.56, **look))
     axes.text(x, y, words, ha="center", va="center", fontsize=8.5, color=INK)
 
