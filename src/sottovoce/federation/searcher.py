@@ -81,17 +81,18 @@ class Searcher:
     def ask(self, running: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The parameters to try next; `running` are those of trials not yet told.
 
-        An acquisition by Thompson sampling takes no notice of them: its draws differ anyway.
+        An acquisition by Thompson sampling takes no notice of them: its draws differ anyway. While
+        initial trials run, the next of them is asked for, and after the last that again.
         """
         encoded = [self.study.space.encode(params) for params in running]
         self._batch.pending = np.stack(encoded)[None] if encoded else None
+        number, initial = self.trials + len(encoded), self.study.method.initial
         if self.starting:
             if self._initial is None:
                 self._initial = policy.initial_queries(self._batch)
-            chosen = self._initial[:, self.trials]
+            chosen = self._initial[:, min(number, initial - 1)]
         else:
-            query = self.trials - self.study.method.initial + 1
-            chosen = policy.next_query(self._batch, query)
+            chosen = policy.next_query(self._batch, number - initial + 1)
         return self.study.space.decode(self._batch.domain.decoded(chosen)[0])
 
     def tell(self, params: Mapping[str, Any], value: float | None) -> None:
