@@ -21,8 +21,10 @@ from sottovoce.cli.join import join
 from sottovoce.cli.keys import keys
 from sottovoce.cli.new import new, space
 from sottovoce.cli.plan import plan
+from sottovoce.cli.purse import purse
 from sottovoce.cli.rehearse import rehearse
 from sottovoce.cli.reproduce import report, reproduce
+from sottovoce.cli.result import result
 from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
 from sottovoce.cli.show import ERR
@@ -38,9 +40,10 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command()(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status):
+for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.add_typer(table, name="table")
+app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
 
 
 def _version(wanted: bool) -> None:

@@ -81,7 +81,7 @@ def main(grid: Grid, context: Context) -> None:
     with coordinating(grid, settings, file) as coordinator:
         seeded = "" if settings.seed is None else " A simulation: its seeded noise protects nobody."
         if coordinator.next_step() is not None:
-            _join(grid, set(coordinator.sites), settings.join)
+            _join(grid, coordinator, settings.join)
         while coordinator.next_step() is not None:
             step = coordinator.open()
             collect(grid, coordinator, step)
@@ -155,9 +155,10 @@ def _ranked(grid: Grid, agents: int, limit: float) -> dict[int, int]:
     return {node: rank for rank, node in enumerate(nodes)}
 
 
-def _join(grid: Grid, sites: set[int], limit: float) -> None:
-    """Wait for the sites; go on with those that are there, but not with none."""
-    _until(lambda: sites <= set(grid.get_node_ids()), limit)
+def _join(grid: Grid, coordinator: Coordinator, limit: float) -> None:
+    """Wait for the sites, and for those who sum; go on with the sites there, but not with none."""
+    sites, parties = set(coordinator.sites), set(coordinator.parties)
+    _until(lambda: parties <= set(grid.get_node_ids()), limit)
     there = len(sites & set(grid.get_node_ids()))
     if not there:
         raise ProtocolError(

@@ -61,6 +61,7 @@ class Coordinator:
         rule = f"each of the {agents} agents must be one site"
         check(sorted(sites.values()) == list(range(agents)), rule, agents=sorted(sites.values()))
         self.file, self.server, self.sites = file, server, dict(sites)
+        self.parties = self.sites  # node -> number, of all who are called for anything
         self._seed = seed
         self._step: Step | None = None
         self._presence: dict[int, Presence] = {}  # by agent, in the open step
@@ -197,6 +198,8 @@ class Coordinator:
             self._presence[agent] = "done"
         elif reply.answer in ("vector", "sealed"):
             self._speak(agent, reply, step)
+        if self._presence.get(agent) in ("spoke", "done"):
+            self._journal.write("answered", step.round, agent=agent)
 
     def _compare(self, agent: int, reply: Reply) -> None:
         """Stop the study if a site has heard a broadcast that the ledger does not hold.

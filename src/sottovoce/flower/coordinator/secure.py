@@ -51,7 +51,7 @@ class SecureCoordinator(Coordinator):
         aggregators: Mapping[int, int] = EMPTY,
     ) -> None:
         super().__init__(file, server, sites, journal, seed)
-        self.parties = {**self.sites, **aggregators}  # node -> number, of all who may sum
+        self.parties = {**self.sites, **aggregators}
         self.terms: Terms = file.terms
         self._folder = Path(journal).parent
         self._spoken: Packets = {}

@@ -31,7 +31,9 @@ from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import locked, write_whole
-from sottovoce.flower.site.storage import NAME, STORAGES, check_only, close, create, opened
+from sottovoce.flower.site.storage import NAME as NAME
+from sottovoce.flower.site.storage import STORAGES as STORAGES
+from sottovoce.flower.site.storage import check_only, close, create, opened
 
 ATTEMPTS = 3  # of a trial whose process dies
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
@@ -240,7 +242,7 @@ class Memory:
         with _stored():
             trials = self._study.get_trials(deepcopy=False, states=_ENDED)
             left = self._study.user_attrs.get("left", 0)
-        return [_told(trial) for trial in trials if trial.number >= left and _counts(trial)]
+        return [_told(trial) for trial in trials if trial.number >= left and counts(trial)]
 
     @property
     def last_error(self) -> str:
@@ -270,7 +272,7 @@ class Memory:
             earlier = this._replace(attempts=this.attempts - 1)
             if earlier in waiting:  # it was attempted again, and this is how
                 waiting.remove(earlier)
-            if "lost" in noted and not _counts(trial):
+            if "lost" in noted and not counts(trial):
                 waiting.append(this)
         return waiting
 
@@ -290,7 +292,7 @@ class Memory:
             return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
 
 
-def _counts(trial: FrozenTrial) -> bool:
+def counts(trial: FrozenTrial) -> bool:
     """Whether an ended trial is one of the study's."""
     noted = trial.user_attrs
     if "round" not in noted or "mistake" in noted:
