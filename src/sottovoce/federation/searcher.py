@@ -57,8 +57,8 @@ class Searcher:
 
     @property
     def trials(self) -> int:
-        """How many trials it has been told of, failed ones included."""
-        return self._batch.trials.count
+        """How many trials of the study it has been told of, failed ones included."""
+        return self._batch.trials.count - self._batch.trials.earlier
 
     @property
     def observations(self) -> int:
@@ -100,15 +100,26 @@ class Searcher:
 
         A failed trial teaches the agent nothing, but counts as one of its queries.
         """
+        self._add(params, math.nan if value is None else _finite(value))
+
+    def add_earlier(self, params: Mapping[str, Any], value: float) -> None:
+        """A value from before the study: it counts as knowledge, not as one of its queries.
+
+        Initial trials are run all the same. All such values come before the first that is told.
+        """
+        check(self.trials == 0, "earlier values come before the study's own", trials=self.trials)
+        self._add(params, _finite(value))
+        self._batch.trials.earlier += 1
+
+    def _add(self, params: Mapping[str, Any], value: float) -> None:
         point = self.study.space.encode(params)
-        raw = math.nan if value is None else _finite(value) * self._sign
         trials = self._batch.trials
         if trials.count == trials.raw.shape[1]:
             trials = self._batch.trials = _with_room(self.study, trials)
         trials.where[0, trials.count] = self._batch.domain.encoded(point[None, None])[0, 0]
-        trials.raw[0, trials.count] = raw
+        trials.raw[0, trials.count] = value * self._sign
         trials.count += 1
-        trials.failed = trials.failed or value is None
+        trials.failed = trials.failed or math.isnan(value)
 
     @property
     def _sign(self) -> float:
@@ -149,7 +160,7 @@ def _with_room(study: FederatedStudy, trials: Trials) -> Trials:
     """The same trials with room for as many more."""
     larger = _empty(study, 2 * trials.count)
     larger.where[:, : trials.count], larger.raw[:, : trials.count] = trials.where, trials.raw
-    larger.count, larger.failed = trials.count, trials.failed
+    larger.count, larger.failed, larger.earlier = trials.count, trials.failed, trials.earlier
     return larger
 
 

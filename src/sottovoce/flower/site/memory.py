@@ -5,10 +5,11 @@ the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (d
 round R), contradiction (that there were two of a round, in words), said-R (what it said in R),
 sealed-R (the same as packets, with its noise), answered-R (as a member: for which speakers, and
 with what), left (how many trials there were when it left, all failed: none of them is the study's
-any more).
+any more), imported (how many trials are from an earlier study).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
 was run for; without it the trial never began), and of a failed one: lost (its process died),
-mistake (of the objective's declarations; not a trial of the study), error.
+mistake (of the objective's declarations; not a trial of the study), error. One of an earlier study
+has asked and imported (its number there), and no round: it is known, but not a trial of this study.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -37,6 +38,9 @@ from sottovoce.flower.site.storage import check_only, close, create, opened
 
 ATTEMPTS = 3  # of a trial whose process dies
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+
+
+Point = tuple[dict[str, Any], float]  # parameters, and the value there
 
 
 class Told(NamedTuple):
@@ -243,6 +247,14 @@ class Memory:
             trials = self._study.get_trials(deepcopy=False, states=_ENDED)
             left = self._study.user_attrs.get("left", 0)
         return [_told(trial) for trial in trials if trial.number >= left and counts(trial)]
+
+    @property
+    def earlier(self) -> list[Point]:
+        """What is known from an earlier study."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        known = [each for each in trials if "imported" in each.user_attrs]
+        return [(each.user_attrs["asked"], cast(float, each.value)) for each in known]
 
     @property
     def last_error(self) -> str:

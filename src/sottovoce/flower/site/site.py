@@ -176,6 +176,8 @@ class Site:
             draws = draws_of_agent(Draws(call.seed, 0), study.agents, call.agent)
         agent = Agent(study, call.agent, direction=self._file.direction, draws=draws)
         try:
+            for params, value in memory.earlier:
+                agent.add_earlier(params, value)
             for told in memory.told:
                 agent.tell(told.params, told.value)
             heard = memory.broadcast
