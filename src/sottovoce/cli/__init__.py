@@ -28,6 +28,7 @@ from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.result import result
 from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
+from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
@@ -40,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
-    app.command()(command)
+    app.command(cls=TellsDefaults if command is run else None)(command)
 for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.command("import", rich_help_panel="A federation of real parties")(import_)

@@ -246,6 +246,9 @@ def read_ledger(path: str | Path) -> LedgerView:
         4
     """
     file, name = Path(path), f"ledger {path}"
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "is not there"
+        raise LedgerError(f"{name} {what}: it must be the file of a study's ledger")
     # Before the entries: a server at work commits first, so what is read later is never shorter.
     head = read_head(beside(file))
     try:
