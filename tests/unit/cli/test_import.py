@@ -9,7 +9,7 @@ import optuna
 import pytest
 from tests.terminal import exit_status, in_project
 
-SPACE = {
+SPACE: dict[str, optuna.distributions.BaseDistribution] = {
     "penalty": optuna.distributions.FloatDistribution(1e-4, 100.0, log=True),
     "width": optuna.distributions.FloatDistribution(0.2, 5.0),
 }

@@ -244,7 +244,7 @@ def test_an_import_that_is_killed_leaves_nothing_half_imported(
     child = os.fork()
     if child == 0:
         try:
-            optuna.Study.add_trial = dies  # type: ignore[method-assign]
+            optuna.Study.add_trial = dies  # type: ignore[method-assign,assignment]
             import_trials(FILE, folder, source, storage=kind)
         finally:
             os._exit(1)
