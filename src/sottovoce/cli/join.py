@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from sottovoce.cli.purse import joined
 from sottovoce.cli.serve import Insecure
 from sottovoce.cli.show import ERR
 from sottovoce.files import private, private_folder
@@ -28,6 +29,12 @@ def join(
         int, typer.Option(help="A port of this machine for the site's own processes.")
     ] = 9094,
     insecure: Insecure = False,
+    purse: Annotated[
+        Path | None, typer.Option(help="The purse to enter the study in; default: the user's own.")
+    ] = None,
+    no_purse: Annotated[
+        bool, typer.Option("--no-purse", help="Enter the study in no purse.")
+    ] = False,
 ) -> None:
     """Take part as a site: run a SuperNode that connects to the coordinator, until interrupted.
 
@@ -38,7 +45,7 @@ def join(
     from sottovoce.flower.deploy.keys import CA
     from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
     from sottovoce.flower.deploy.project import STUDY, check_project
-    from sottovoce.flower.deploy.roster import enrolled
+    from sottovoce.flower.deploy.roster import enrolled, sums_only
     from sottovoce.flower.site import leaving
     from sottovoce.flower.studyfile import read_study
 
@@ -53,6 +60,8 @@ def join(
         ERR.print(enrolled(file, key), soft_wrap=True)
     for name in ("site", commands.HOME):
         private_folder(project / name)
+    if not sums_only(file, key):
+        ERR.print(joined(file, project, purse, no_purse), markup=False, soft_wrap=True)
     home, env = project / leaving.HOME, commands.environment(project)
     leaving.forget(home)
     end = time.monotonic() + PATIENCE

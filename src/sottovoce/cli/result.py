@@ -75,9 +75,9 @@ def show(kept: Sequence[Kept]) -> None:
             for line in coordinator_lines(each):
                 OUT.print(line, soft_wrap=True)
         if len(kept) == 1:
-            ERR.print(f"Kept in {path}", soft_wrap=True)
+            ERR.print(f"Kept in {path}; a page to look at beside it, result.html", soft_wrap=True)
     if len(kept) > 1:
-        ERR.print("Kept as result.json in the folder of each; `sottovoce result SITE` says more.")
+        ERR.print("Kept as result.json, with a page result.html, in the folder of each.")
 
 
 def site_lines(found: SiteResult) -> list[Text]:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.terminal import exit_status, in_project, write_program
 
+from sottovoce.cli.purse import NONE
 from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
@@ -43,12 +44,15 @@ def join(
 ) -> Joined:
     """Join with a SuperNode that is a shell script; it runs in the project. Status and errors."""
     programs = in_project(tmp_path, monkeypatch)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
     def joined(script: str) -> tuple[int, str]:
         node = f'#!/bin/sh\necho "$@" >> started\n{script}\n'
         write_program(programs / "flower-supernode", node)
         status = exit_status(monkeypatch, "join", "localhost:8000", "--insecure")
-        return status, " ".join(capsys.readouterr().err.split())
+        err = " ".join(capsys.readouterr().err.split())
+        assert err.startswith(NONE)
+        return status, err.removeprefix(NONE).strip()
 
     return joined
 

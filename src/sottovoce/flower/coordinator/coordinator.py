@@ -199,6 +199,8 @@ class Coordinator:
             self._presence[agent] = "done"
         elif reply.answer in ("vector", "sealed"):
             self._speak(agent, reply, step)
+        if self._presence.get(agent) in ("spoke", "done"):
+            self._journal.write("answered", step.round, agent=agent)
 
     def _compare(self, agent: int, reply: Reply) -> None:
         """Stop the study if a site has heard a broadcast that the ledger does not hold.

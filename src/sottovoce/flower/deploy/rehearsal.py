@@ -268,7 +268,8 @@ def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:
         gone = ", ".join(sorted(processes.ended().keys() - {"log"}))
         lines = read_journal(stage.coordinator / commands.STATE / NAME)
         for line in lines[told:]:
-            tell(_sentence(line))
+            if line.get("event") != "answered":  # a line a site and round is for a page to watch
+                tell(_sentence(line))
         told = len(lines)
         if gone:
             raise SottovoceError(f"a process ended before the run did: {gone}")

@@ -32,3 +32,11 @@ def enrolled(file: StudyFile, key: Path | None) -> str:
         f"{who} The keys of all in {NAME}: {file.roster.digest}. Compare that with the others: "
         f"whoever could make up their keys could read {harm}."
     )
+
+
+def sums_only(file: StudyFile, key: Path | None) -> bool:
+    """Whether the party with this key is an aggregator: it has no data, and says nothing of any."""
+    if file.study.sums is None or file.roster is None or key is None:
+        return False
+    mine = read_identity(key.with_suffix(SEAL)).public
+    return file.roster.keys.index(mine) >= file.study.agents

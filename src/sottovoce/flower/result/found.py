@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from sottovoce.errors import InvalidInput
+from sottovoce.flower.pages.result import write_page
 from sottovoce.flower.result.coordinator import LEDGER, coordinator_result
 from sottovoce.flower.result.data import CoordinatorResult, SiteResult, write_result
 from sottovoce.flower.result.recorded import memory_in
@@ -48,8 +49,9 @@ class Party:
         )
 
     def kept(self) -> tuple[SiteResult | CoordinatorResult, Path]:
-        """The same, and the file that it is now in."""
+        """The same, and the file that it is now in; beside that is a page of it."""
         found = self.result()
+        write_page(found, self.folder)
         return found, write_result(found, self.folder)
 
 

@@ -36,6 +36,7 @@ from sottovoce.flower.chain import check_form, check_links
 from sottovoce.flower.site import leaving
 from sottovoce.flower.site.log import LOG, log_error, site_log
 from sottovoce.flower.site.memory import Lost, Memory, Told, lock
+from sottovoce.flower.site.paying import Account
 from sottovoce.flower.site.summing import check_identity, check_sum, sealed_once
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
@@ -138,6 +139,9 @@ class Site:
                 f"this site has heard the broadcast of round {heard}, and does not speak in round "
                 f"{call.round} again: was an old ledger restored?"
             )
+        last, purse = self._file.study.rounds, Account(self._folder, self._file.study)
+        if call.round < last:
+            purse.check()  # before hours of trials
         if not memory.spoke(call.round):
             memory.bury()
             agent = self._agent(call, memory)
@@ -151,13 +155,16 @@ class Site:
             if all(told.value is None for told in memory.told):
                 return self._leave(call, memory)
             leaving.forget(self._folder)
-            if call.round == self._file.study.rounds:
+            if call.round == last:
+                purse.close(r for r in self._file.study.release_rounds if memory.spoke(r))
                 return reply(call, "done", "the study is over")
             memory.say(call.round, agent.message(call.round))
         said = memory.said(call.round)
         if self._identity is not None and self._file.study.sums is not None:
             packets = sealed_once(self._file, call, said.vector, memory, self._identity)
+            purse.say(call.agent, call.round, packets)
             return Reply(call.study, call.round, call.agent, "sealed", packets=packets)
+        purse.say(call.agent, call.round, [said.vector.tobytes()])
         return Reply(call.study, call.round, call.agent, "vector", said.vector)
 
     def _leave(self, call: Call, memory: Memory) -> Reply:
