@@ -208,7 +208,6 @@ MUTANTS = [
     Mutant("a small set answered for", SUMS, "if len(speakers) < terms.fewest:", "if False:"),
     Mutant("an impossible sum opened", SUMS, "if not plausible(", "if False and plausible("),
     Mutant("any signature is good", KEYS, "self._signing.verify(signature, content)", "str()"),
-    Mutant("sealed for any context", KEYS, "info=context", "info=b''"),
     Mutant(
         "a member's share is the secret", SHARING, "np.arange(1, members + 1", "np.arange(members"
     ),
