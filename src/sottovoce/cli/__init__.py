@@ -32,6 +32,7 @@ from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
+from sottovoce.cli.watch import watch
 from sottovoce.errors import SottovoceError
 
 app = typer.Typer(
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command(cls=TellsDefaults if command is run else None)(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
+for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.command("import", rich_help_panel="A federation of real parties")(import_)
 app.add_typer(table, name="table")
