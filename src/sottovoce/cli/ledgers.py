@@ -1,4 +1,4 @@
-"""Ledgers for `sottovoce status`: where one is, and what several come to."""
+"""Ledgers for `sottovoce status`: where one is, and several together."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sottovoce.privacy.ledger import Entry
 
 _REFRESH = 1.0  # seconds
-_SAID = "what it said"
+_SAID = "what the release said"
 _COUNTS = ("replied", "spoke", "absent", "rejected")
 _OURS = ("budget", "simulation")  # what a ledger holds beside the study's own constants
 
@@ -181,14 +181,11 @@ def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -
         if each.get("event") == "closed" and each.get("round") == entry.round:
             line = each
     counts = {name: value if isinstance(value := line.get(name), int) else None for name in _COUNTS}
-    found = worth(entry, study, counts["spoke"])
     return {
         "round": entry.round,
         "time": str(line["time"])[:40] if "time" in line else None,
         **counts,
-        "worth": found.level,
-        "share": found.share,
-        "said": found.words,
+        **worth(entry, study, counts["spoke"])._asdict(),
         "digest": entry.digest,
     }
 
@@ -215,17 +212,12 @@ def _page(found: dict[str, Any]) -> Group:
     for each in found["by_round"]:
         when = "unknown" if each["time"] is None else each["time"][5:19].replace("T", " ")
         words = [when, *(_word(each[name]) for name in _COUNTS)]
-        table.add_row(str(each["round"]), *words, each["worth"])
-    notes = [Text(f"{level}: {words}.") for level, words in _met(found).items()]
+        table.add_row(str(each["round"]), *words, each["said"])
+    notes = [Text("What a release said is an estimate from what was sent to all.")]
     if not found["journal"]:
         notes.append(Text("There is no journal beside the ledger: who was there is unknown."))
     rounds: list[RenderableType] = [table, *notes] if found["by_round"] else []
     return Group(*shown, *rounds, Text(f"Newest digest: {found['head']}"))
-
-
-def _met(found: dict[str, Any]) -> dict[str, str]:
-    """What the words in the table mean, each once."""
-    return {each["worth"]: each["said"] for each in found["by_round"]}
 
 
 def _guarantee(found: dict[str, Any]) -> str:

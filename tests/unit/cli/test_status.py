@@ -89,6 +89,7 @@ def test_the_status_says_where_the_study_stands_and_what_was_spent(
     assert f"ε = {spent['pld']:.2f} (pld): a site's whole contribution is hidden" in text
     assert f"ε = {replaced:.2f} (pld): one record at a site is hidden" in text
     assert f"Newest digest: {found['head']}" in text
+    assert "an estimate" in text
     assert "simulation" not in text
 
 
@@ -182,6 +183,29 @@ def test_before_the_first_round_nothing_is_spent(
     assert "9 left" in text
 
 
+def test_silence_has_hardly_a_signal(tmp_path: Path) -> None:
+    server = Server.simulation(STUDY, 3, tmp_path / "ledger.db")
+    for _ in range(2):
+        server.open_round()
+        server.close_round()
+    server.close()
+    found = look(tmp_path / "ledger.db")["by_round"]
+    assert np.mean([each["signal_to_noise"] for each in found]) < 0.6
+
+
+def test_a_loud_signal_shows(tmp_path: Path) -> None:
+    loud = replace(STUDY, method=replace(METHOD, mechanism=replace(MECHANISM, noise=0.1)))
+    server = Server.simulation(loud, 3, tmp_path / "ledger.db")
+    server.open_round()
+    for agent in range(AGENTS):
+        server.submit(Message(loud.fingerprint, 0, agent, np.full(FEATURES, 1.0)))
+    server.close_round()
+    server.close()
+    ratio = look(tmp_path / "ledger.db")["by_round"][0]["signal_to_noise"]
+    wanted = 5.0 / (0.1 * 5.0 / AGENTS * np.sqrt(FEATURES))  # all agree: the mean has norm 5
+    assert ratio == pytest.approx(wanted, rel=0.1)
+
+
 def test_a_simulations_ledger_is_labelled(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,7 +234,7 @@ def test_a_study_without_protection_has_spent_without_end(
         found = look(tmp_path / f"{name}.db")
         assert found["epsilon"] is None
         assert set(found["replace_one"].values()) == {None}
-        assert found["by_round"][0]["worth"] == "unprotected"
+        assert found["by_round"][0]["signal_to_noise"] is None
         assert "ε = ∞ (pld)" in said(capsys, tmp_path / f"{name}.db")
 
 
@@ -229,24 +253,24 @@ def test_fixed_samples_are_accounted_by_rdp(tmp_path: Path) -> None:
     assert found["replace_one"] == found["epsilon_by_accountant"]
 
 
-def test_pure_noise_is_said_to_say_nothing_and_a_loud_release_much(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    server = Server.simulation(STUDY, 3, tmp_path / "ledger.db")
-    server.open_round()
-    server.close_round()
-    server.close()
-    assert look(tmp_path / "ledger.db")["by_round"][0]["worth"] == "nothing"
-    assert "this round said nothing: noise alone" in said(capsys, tmp_path / "ledger.db")
+def test_pure_noise_is_said_to_say_nothing_and_a_loud_release_much(tmp_path: Path) -> None:
+    words = []
+    for seed in range(40):
+        server = Server.simulation(STUDY, seed, tmp_path / f"{seed}.db")
+        server.open_round()
+        server.close_round()
+        server.close()
+        words.append(look(tmp_path / f"{seed}.db")["by_round"][0]["said"])
+    assert 34 <= words.count("nothing: it cannot be told from noise") < 40  # one in twenty is off
     loud = replace(STUDY, method=replace(METHOD, mechanism=replace(MECHANISM, noise=0.1)))
     server = Server.simulation(loud, 3, tmp_path / "loud.db")
     server.open_round()
     server.submit(Message(loud.fingerprint, 0, 0, np.full(FEATURES, 1.0)))
     server.close_round()
     server.close()
-    first = look(tmp_path / "loud.db")["by_round"][0]
-    assert first["worth"] == "much"
-    assert 0.5 < first["share"] < 1
+    found = look(tmp_path / "loud.db")["by_round"][0]["said"]
+    assert found.startswith("much: ")
+    assert found.endswith("% of it is signal")
 
 
 # folders, and several ledgers

@@ -51,16 +51,12 @@ def spending(found: Result) -> str:
     left = "nothing" if spent is None else f"ε = {max(0.0, granted - spent):.2f}"
     releases = f"{found.releases} of {counted(found.releases_planned, 'release', 'releases')}"
     words = _SITE if isinstance(found, SiteResult) else _ANY
+    person = epsilon(bounded(found.replace_one))
     rows = [
-        [("", "A site"), ("num", epsilon(spent)), ("num", f"{granted:.2f}"), ("", words)],
-        [
-            ("", "A person"),
-            ("num", epsilon(bounded(found.replace_one))),
-            ("num", "–"),
-            ("", _RECORD),
-        ],
+        [("", "A site"), ("short", epsilon(spent)), ("short", f"{granted:.2f}"), ("", words)],
+        [("", "A person"), ("short", person), ("short", "–"), ("", _RECORD)],
     ]
-    heads = [("", "For"), ("num", "ε spent"), ("num", "granted"), ("", "what it means")]
+    heads = [("", "For"), ("", "ε spent"), ("", "ε granted"), ("", "What it means")]
     return f"""{_meter(spent, granted)}
 <p>{releases} made so far; {left} is left of what was granted. δ = {number(found.delta, 3)}, by the
 accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
