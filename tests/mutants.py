@@ -697,7 +697,7 @@ MUTANTS = [
         "np.array_equal(broadcast.vectors[: len(before)], before)",
         "True",
     ),
-    Mutant("a second memory is begun", MEMORY, "            _check_only(path)\n", ""),
+    Mutant("a second memory is begun", MEMORY, "            check_only(path)\n", ""),
     Mutant("what sites heard is not compared", COORDINATOR, "if held == reply.head:", "if True:"),
     Mutant(
         "who left counts as present",
@@ -714,8 +714,8 @@ MUTANTS = [
     Mutant(
         "the run chooses a site's memory",
         "flower/site/app.py",
-        'context.node_config.get("storage", "sqlite")',
-        'context.run_config.get("storage", "sqlite")',
+        'context.node_config.get("storage", usual)',
+        'context.run_config.get("storage", usual)',
     ),
 ]
 

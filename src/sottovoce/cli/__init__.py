@@ -17,6 +17,7 @@ from sottovoce.cli.budget import budget
 from sottovoce.cli.check import check
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
+from sottovoce.cli.importing import import_
 from sottovoce.cli.join import join
 from sottovoce.cli.keys import keys
 from sottovoce.cli.new import new, space
@@ -44,6 +45,7 @@ for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command(cls=TellsDefaults if command is run else None)(command)
 for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
+app.command("import", rich_help_panel="A federation of real parties")(import_)
 app.add_typer(table, name="table")
 app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
 
