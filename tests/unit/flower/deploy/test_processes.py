@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -195,6 +196,14 @@ def test_a_site_checks_the_coordinator_and_shows_its_own_key(keys: Path, tmp_pat
     assert command[command.index("--host") + 1] == "127.0.0.1"  # its own processes, nobody else
 
 
+def test_how_many_trials_a_site_runs_at_once_is_told_to_its_own_node(tmp_path: Path) -> None:
+    command = commands.supernode(tmp_path, Link(), None, 9100, workers=4)
+    config = f'project="{tmp_path}" workers=4'
+    assert command[command.index("--node-config") + 1] == config
+    with pytest.raises(InvalidInput, match="workers must be at least 1, got workers=0"):
+        commands.supernode(tmp_path, Link(), None, 9100, workers=0)
+
+
 def test_a_key_without_encryption_or_encryption_without_a_key_is_refused(
     keys: Path, tmp_path: Path
 ) -> None:
@@ -248,3 +257,14 @@ def test_a_public_key_whose_file_names_no_site_is_refused(tmp_path: Path, name: 
     with pytest.raises(InvalidInput, match=r"must be in a file NAME\.pub"):
         superlink.register_sites(tmp_path, Link(), [tmp_path / name])
     assert not (tmp_path / "sites.toml").exists()
+
+
+def test_flowers_answers_are_plain_even_where_everything_is_told_to_be_coloured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"):  # a notebook sets them
+        monkeypatch.setenv(name, "1")
+    printed = "from rich import print_json; print_json('{\"success\": true}')"
+    words = [sys.executable, "-c", printed]
+    done = subprocess.run(words, env=commands.environment(tmp_path), capture_output=True, text=True)
+    assert json.loads(done.stdout) == {"success": True}
