@@ -36,6 +36,10 @@ TESTS = {
     "secure_sum/grid.py": ("tests/property/test_secure_sum.py",),
     "secure_sum/protocol.py": ("tests/property/test_secure_sum.py",),
     "secure_sum/terms.py": ("tests/unit/secure_sum/test_terms.py",),
+    "secure_sum/keys.py": (
+        "tests/unit/secure_sum/test_keys.py",
+        "tests/property/test_secure_sum.py",
+    ),
     "privacy/accountant.py": (
         "tests/unit/privacy/test_accountant.py",
         "tests/unit/privacy/test_replace_one.py",
@@ -86,7 +90,7 @@ HEAD, PURSE, PURSEFILE = "privacy/head.py", "privacy/purse.py", "privacy/pursefi
 FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_sum/grid.py"
 NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
 SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
-SUMS, TERMS = "secure_sum/protocol.py", "secure_sum/terms.py"
+SUMS, TERMS, KEYS = "secure_sum/protocol.py", "secure_sum/terms.py", "secure_sum/keys.py"
 PAYING = "flower/site/paying.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
@@ -203,6 +207,52 @@ MUTANTS = [
     ),
     Mutant("a small set answered for", SUMS, "if len(speakers) < terms.fewest:", "if False:"),
     Mutant("an impossible sum opened", SUMS, "if not plausible(", "if False and plausible("),
+    Mutant("any signature is good", KEYS, "self._signing.verify(signature, content)", "str()"),
+    Mutant(
+        "a member's share is the secret", SHARING, "np.arange(1, members + 1", "np.arange(members"
+    ),
+    Mutant("coefficients of 60 bits", FIELD, ">> np.uint64(3)", ">> np.uint64(4)"),
+    Mutant(
+        "a speaker summed twice", SUMS, "if len(set(speakers)) != len(speakers) or not", "if not"
+    ),
+    Mutant("an answer good for any set", SUMS, 'b"/" + named + b"/" + hashlib', 'b"/" + hashlib'),
+    Mutant("a member counted twice", SUMS, "if place[answer.member] in shares:", "if False:"),
+    Mutant(
+        "a packet to any member opens",
+        SUMS,
+        "/{sender}/{receiver}",
+        "/{sender}",
+    ),
+    Mutant(
+        "no room left for a sum", GRID, "check(longest(self, self.agents) <= ROOM", "check(True"
+    ),
+    Mutant(
+        "one aggregator fewer is enough",
+        TERMS,
+        "agents + aggregators)), aggregators)",
+        "agents + aggregators)), aggregators - 1)",
+    ),
+    Mutant(
+        "more unreliable than the committee bears",
+        TERMS,
+        "check(1 <= self.unreliable <= most",
+        "check(1 <= self.unreliable",
+    ),
+    Mutant(
+        "an answer sent before it is kept",
+        SUMMING,
+        "kept = memory.answer(call.round, named, new.share, new.signature)",
+        "kept = type('', (), {'speakers': named, 'share': new.share, 'signature': new.signature})",
+    ),
+    Mutant(
+        "a party outside the committee answers",
+        SUMMING,
+        "if call.agent not in self._file.terms.committee.members:",
+        "if False:",
+    ),
+    Mutant(
+        "many vectors not clipped", RELEASE, "(shares[:, rows] / divisors[:, 0])", "shares[:, rows]"
+    ),
     Mutant("one sharer fewer is enough", TERMS, "// 3 + 1)", "// 3)"),
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
     Mutant(
@@ -592,7 +642,7 @@ MUTANTS = [
         "known and np.all(order[1:] > order[:-1])",
         "known",
     ),
-    Mutant("a batch may hold NaN", SERVER, "bool(flat @ flat < LARGEST**2 / 2)", "True"),
+    Mutant("a batch may hold NaN", SERVER, "if not flat @ flat < LARGEST**2 / 2:", "if False:"),
     Mutant(
         "a batch speaks again",
         SERVER,
@@ -647,7 +697,7 @@ MUTANTS = [
         "np.array_equal(broadcast.vectors[: len(before)], before)",
         "True",
     ),
-    Mutant("a second memory is begun", MEMORY, "            _check_only(path)\n", ""),
+    Mutant("a second memory is begun", MEMORY, "            check_only(path)\n", ""),
     Mutant("what sites heard is not compared", COORDINATOR, "if held == reply.head:", "if True:"),
     Mutant(
         "who left counts as present",
@@ -664,8 +714,8 @@ MUTANTS = [
     Mutant(
         "the run chooses a site's memory",
         "flower/site/app.py",
-        'context.node_config.get("storage", "sqlite")',
-        'context.run_config.get("storage", "sqlite")',
+        'context.node_config.get("storage", usual)',
+        'context.run_config.get("storage", usual)',
     ),
 ]
 

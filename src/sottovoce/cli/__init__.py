@@ -17,6 +17,7 @@ from sottovoce.cli.budget import budget
 from sottovoce.cli.check import check
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
+from sottovoce.cli.importing import import_
 from sottovoce.cli.join import join
 from sottovoce.cli.keys import keys
 from sottovoce.cli.new import new, space
@@ -31,6 +32,7 @@ from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
+from sottovoce.cli.watch import watch
 from sottovoce.errors import SottovoceError
 
 app = typer.Typer(
@@ -41,8 +43,9 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command(cls=TellsDefaults if command is run else None)(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
+for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
+app.command("import", rich_help_panel="A federation of real parties")(import_)
 app.add_typer(table, name="table")
 app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
 

@@ -29,6 +29,7 @@ def join(
         int, typer.Option(help="A port of this machine for the site's own processes.")
     ] = 9094,
     insecure: Insecure = False,
+    workers: Annotated[int, typer.Option(help="Trials to run side by side, in threads.")] = 1,
     purse: Annotated[
         Path | None, typer.Option(help="The purse to enter the study in; default: the user's own.")
     ] = None,
@@ -55,7 +56,7 @@ def join(
     check(insecure or key is not None, "a site needs its private key: --key")
     trust = None if insecure else root or project / "keys" / CA
     link = commands.Link.parse(address, trust)
-    command = commands.supernode(project, link, key, port)
+    command = commands.supernode(project, link, key, port, workers)
     if file.study.sums is not None:
         ERR.print(enrolled(file, key), soft_wrap=True)
     for name in ("site", commands.HOME):

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from sottovoce.cli.ledgers import ledger_in, together, worth
+from sottovoce.cli.ledgers import ledger_in, together
 from sottovoce.cli.show import (
     OUT,
     Found,
@@ -174,6 +174,8 @@ def _spent(events: tuple[Event, ...], delta: float) -> tuple[Found, Found]:
 
 
 def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -> dict[str, Any]:
+    from sottovoce.flower.coordinator.worth import worth
+
     line: dict[str, Any] = {}
     for each in journal:
         if each.get("event") == "closed" and each.get("round") == entry.round:
@@ -183,7 +185,7 @@ def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -
         "round": entry.round,
         "time": str(line["time"])[:40] if "time" in line else None,
         **counts,
-        **worth(entry, study),
+        **worth(entry, study, counts["spoke"])._asdict(),
         "digest": entry.digest,
     }
 

@@ -15,7 +15,7 @@ from sottovoce.cli.purse import NONE
 from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
-Joined = Callable[[str], tuple[int, str]]
+Joined = Callable[..., tuple[int, str]]
 
 
 class Clock:
@@ -46,10 +46,10 @@ def join(
     programs = in_project(tmp_path, monkeypatch)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def joined(script: str) -> tuple[int, str]:
+    def joined(script: str, *words: str) -> tuple[int, str]:
         node = f'#!/bin/sh\necho "$@" >> started\n{script}\n'
         write_program(programs / "flower-supernode", node)
-        status = exit_status(monkeypatch, "join", "localhost:8000", "--insecure")
+        status = exit_status(monkeypatch, "join", "localhost:8000", "--insecure", *words)
         err = " ".join(capsys.readouterr().err.split())
         assert err.startswith(NONE)
         return status, err.removeprefix(NONE).strip()
@@ -105,6 +105,11 @@ def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Cloc
     status, err = join(f"kill -INT {join_itself}\nexec sleep 60")
     assert (status, err, len(starts())) == (130, "", 1)
     assert clock.now == 1000
+
+
+def test_workers_are_told_to_the_sites_own_node(join: Joined, clock: Clock) -> None:
+    assert join("exit 0", "--workers", "3") == (0, "")
+    assert " workers=3 " in starts()[0]
 
 
 def test_a_site_whose_node_ends_well_does_not_try_again(join: Joined, clock: Clock) -> None:

@@ -26,7 +26,7 @@ from sottovoce.federation.server import Server
 from sottovoce.files import locked
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
-from sottovoce.flower.wire import Call, Reply
+from sottovoce.flower.wire import Call, Reply, read_safely
 from sottovoce.privacy.notes import ANSWERS
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class Coordinator:
             self._note("rejected", f"node {node} is not among the sites")
             return
         try:
-            self._count(agent, reply if isinstance(reply, Reply) else _read(reply))
+            said = reply if isinstance(reply, Reply) else read_safely(Reply.from_records, reply)
+            self._count(agent, said)
         except RejectedVector as error:
             self._presence[agent] = "unfit"
             self._note("rejected", str(error), agent=agent)
@@ -286,16 +287,6 @@ class Coordinator:
             and line.get("done") == agents
             for line in read_journal(self._path)
         )
-
-
-def _read(records: RecordDict) -> Reply:
-    """The reply in Flower's form; whatever a site sends, it stops nobody but itself."""
-    try:
-        return Reply.from_records(records)
-    except ProtocolError:
-        raise
-    except Exception as error:
-        raise ProtocolError(f"its reply cannot be read: {type(error).__name__}") from error
 
 
 @contextmanager

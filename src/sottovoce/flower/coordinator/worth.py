@@ -10,33 +10,24 @@ from __future__ import annotations
 import math
 from typing import Literal, NamedTuple
 
-from scipy.stats import chi2
+from scipy.special import gammaincc
 
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.privacy.ledger import Entry
 
-Level = Literal["unprotected", "nothing", "a little", "much"]
+Level = Literal["unprotected", "nothing", "little", "something", "much"]
 
-CHANCE = 0.01  # noise alone looks like more than noise in one round of a hundred
-SURE = 1e-4  # and like much more in one of ten thousand
-WORDS: dict[Level, str] = {
-    "unprotected": "no noise was added",
-    "nothing": "this round said nothing: noise alone would look like it",
-    "a little": "this round said something, under more noise than that",
-    "much": "this round said more than its noise",
-}
+CHANCE = 0.05  # of noise alone being as large: it passes for something in one round of twenty
+SURE = 1e-4  # and for much in one of ten thousand
 
 
 class Worth(NamedTuple):
-    """How much of a release is what sites said."""
+    """How much of a release is what sites said: an estimate, and how sure it is."""
 
     level: Level
-    share: float | None  # of |v|², an estimate; None where it says nothing, or there is no noise
-
-    @property
-    def words(self) -> str:
-        """The same for a person."""
-        return WORDS[self.level]
+    signal_to_noise: float | None  # None: there is no noise
+    chance: float | None  # of noise alone being as large
+    said: str  # the same for a person
 
 
 def worth(entry: Entry, study: FederatedStudy, speakers: int | None = None) -> Worth:
@@ -46,12 +37,20 @@ def worth(entry: Entry, study: FederatedStudy, speakers: int | None = None) -> W
     """
     vectors, noise = entry.release.vectors, study.noise_of(entry.round)
     if noise == 0:
-        return Worth("unprotected", None)
+        return Worth("unprotected", None, None, "all of it: there is no noise")
     if study.sums is not None and speakers is not None:
         noise *= math.sqrt(min(max(speakers, 1), study.agents) / study.agents)
-    heard = float((vectors**2).sum()) / noise**2
-    by_chance = float(chi2.sf(heard, vectors.size))
-    if by_chance > CHANCE:
-        return Worth("nothing", None)
-    share = 1 - vectors.size / heard
-    return Worth("much" if share >= 0.5 and by_chance < SURE else "a little", share)
+    square = float((vectors**2).sum()) / noise**2
+    excess = max(0.0, square / vectors.size - 1)
+    chance = float(gammaincc(vectors.size / 2, square / 2))
+    level, said = _words(excess / (1 + excess), chance)
+    return Worth(level, math.sqrt(excess), chance, said)
+
+
+def _words(share: float, chance: float) -> tuple[Level, str]:
+    if chance > CHANCE:
+        return "nothing", "nothing: it cannot be told from noise"
+    level: Level = "something" if share >= 0.2 else "little"
+    if share >= 0.5 and chance < SURE:
+        level = "much"
+    return level, f"{level}: {max(share, 0.01):.0%} of it is signal"

@@ -33,7 +33,8 @@ _STATES = {
     "rejected": ("bad", "rejected"),
     "left": ("bad", "left"),
 }
-_WORTH = {"nothing": "unsure", "a little": "", "much": "good", "unprotected": "bad"}
+_WORTH = {"nothing": "unsure", "much": "good", "unprotected": "bad"}
+_NOTHING_SAID = "this round said nothing: it cannot be told from noise"
 _NOTHING = (
     "Nothing has begun here yet. This page shows it as soon as <code>sottovoce join</code>, "
     "<code>start</code> or <code>rehearse</code> has, and the coordinator has called its sites."
@@ -80,8 +81,10 @@ def _site_state(view: SiteView) -> str:
         return "This site has left the study."
     if found.over:
         return f"All {found.planned} trials are done."
-    if view.running is not None:
+    if len(view.running) == 1:
         return f"Trial {count + 1} of {found.planned} is running."
+    if view.running:
+        return f"{count} of {found.planned} trials are done; {len(view.running)} are running."
     if not count:
         return "Waiting for the coordinator’s first call."
     return f"{count} of {found.planned} trials are done; waiting for the other sites."
@@ -114,10 +117,14 @@ def _roughly(seconds: float) -> str:
 
 
 def _running(view: SiteView) -> str:
-    if view.running is None or view.result.over:
+    if not view.running or view.result.over:
         return ""
-    words = ", ".join(f"{escaped(k)}&nbsp;=&nbsp;{value_words(v)}" for k, v in view.running.items())
-    return section("The trial under way", f"<p>{words}</p>", "running")
+    lines = [
+        ", ".join(f"{escaped(k)}&nbsp;=&nbsp;{value_words(v)}" for k, v in params.items())
+        for params in view.running
+    ]
+    title = "The trial under way" if len(lines) == 1 else "The trials under way"
+    return section(title, "".join(f"<p>{line}</p>" for line in lines), "running")
 
 
 def _trials(view: SiteView) -> str:
@@ -216,12 +223,12 @@ def _rounds(view: CoordinatorView) -> str:
     planned = view.planned or tuple(made)
     if not planned:
         return "<p>No round is known.</p>"
-    names = ("Release", "When", "Spoke", "Absent", "Refused", "What it was worth")
+    names = ("Release", "When", "Spoke", "Absent", "Refused", "What it said")
     heads = [("", name) for name in names]
     rows = [_round(k, number, made.get(number), view) for k, number in enumerate(planned, 1)]
     note = (
-        "What a release was worth is judged from what everybody was sent, against the noise in it; "
-        "in one round of a hundred noise alone passes for something."
+        "What a release said is an estimate from what everybody was sent, against the noise in it; "
+        "in one round of twenty noise alone passes for something."
     )
     return table("Releases", heads, rows, "stacks rounds") + f'<p class="facts">{note}</p>'
 
@@ -240,7 +247,11 @@ def _round(
             until = f"<small>at the latest until {clock(step.until)}</small>"
         return [("", name), ("", words + until), *[("short", "–")] * 3, ("", "–")]
     found = view.worth.get(number_)
-    worth = "–" if found is None else f'<span class="{_WORTH[found.level]}">{found.words}</span>'
+    worth = "–"
+    if found is not None:
+        words = _NOTHING_SAID if found.level == "nothing" else found.said
+        words = words[:1].upper() + words[1:]
+        worth = f'<span class="{_WORTH.get(found.level, "")}">{words}</span>'
     counts = (made.spoke, made.absent, _sum(made.refused, made.rejected, made.left))
     cells = [("short", "–" if count is None else str(count)) for count in counts]
     return [("", name), ("", clock(made.time)), *cells, ("", worth)]
@@ -294,6 +305,11 @@ def _digest(view: CoordinatorView) -> str:
 def party_path(name: str) -> str:
     """The address of a party's page: its folder's name, and nothing of what it holds."""
     return "/party/" + quote(name, safe="")
+
+
+def events_path(name: str | None) -> str:
+    """Where its changes come from."""
+    return "/events" if name is None else party_path(name) + "/events"
 
 
 def navigation(names: Sequence[str], current: str) -> str:

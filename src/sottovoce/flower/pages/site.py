@@ -11,6 +11,7 @@ from typing import Any
 
 from sottovoce.flower.pages.glimpse import glimpse
 from sottovoce.flower.result.data import SiteResult, TrialResult
+from sottovoce.flower.result.found import Party
 from sottovoce.flower.result.recorded import memory_in, recorded
 from sottovoce.flower.result.site import site_result
 from sottovoce.flower.site.memory import STORAGES
@@ -22,23 +23,30 @@ class SiteView:
     """All that the page shows."""
 
     result: SiteResult
-    running: Mapping[str, Any] | None  # the parameters of the trial under way
+    running: tuple[Mapping[str, Any], ...]  # the parameters of the trials under way
     spoke: int  # last round that it spoke in; -1: none
     seconds_left: float | None  # at the pace so far, waiting for others included
     dashboard: str | None  # what to tell optuna-dashboard, where that is installed
 
 
-def look_at_site(file: StudyFile, folder: Path, *, study: str, site: str) -> SiteView:
+def look_at_site(file: StudyFile, party: Party, study: str) -> SiteView:
     """The site's search as its memory has it now."""
-    with glimpse(folder) as copy:
+    with glimpse(party.folder) as copy:
         found = recorded(copy)
-        result = site_result(file, copy, study=study, site=site, modelled=False)
+        result = site_result(
+            file,
+            copy,
+            study=study,
+            site=party.name,
+            simulation=party.simulation,
+            modelled=False,
+        )
     return SiteView(
         result,
         found.running,
         found.spoke,
         seconds_left(result.trials, result.planned, file.cadence),
-        _dashboard(memory_in(folder)),
+        _dashboard(memory_in(party.folder)),
     )
 
 

@@ -43,7 +43,7 @@ class Party:
         name = study_name(self.project)
         if not self.site:
             return coordinator_result(self.folder, study=name)
-        file = _study(self.project, self.simulation)
+        file = study_of(self)
         return site_result(
             file, self.folder, study=name, site=self.name, simulation=self.simulation
         )
@@ -93,7 +93,7 @@ def _in(folder: Path) -> Iterator[Party]:
 def _of_project(project: Path, name: str) -> Iterator[Party]:
     if memory_in(project / HOME):
         yield Party(project, project / HOME, name, site=True)
-    if (project / STATE / LEDGER).is_file():
+    if any((project / STATE / name).is_file() for name in (LEDGER, f"{LEDGER}.head")):
         yield Party(project, project / STATE, "the coordinator", site=False)
 
 
@@ -109,13 +109,15 @@ def _number(path: Path) -> tuple[str, int]:
     return path.name, -1
 
 
-def _study(project: Path, simulation: bool) -> StudyFile:
+def study_of(party: Party) -> StudyFile:
+    """The study in a party's own study.toml."""
+    project = party.project
     try:
         noise = _noise((project / STUDY).read_bytes())
     except (OSError, ValueError):
         noise = None  # what is wrong with it is said below
     file = read_study(project / STUDY, noise)
-    if simulation and file.study.sums is not None:
+    if party.simulation and file.study.sums is not None:
         return replace(file, roster=simulated_roster(file.study.agents))
     return file
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.methods import DP_FTS
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.flower.coordinator.worth import CHANCE, WORDS, worth
+from sottovoce.flower.coordinator.worth import CHANCE, worth
 from sottovoce.privacy.ledger import Entry
 from sottovoce.privacy.release import Mechanism, Release
 from sottovoce.secure_sum.terms import SecureSum
@@ -32,13 +32,13 @@ def noise(seed: int) -> np.ndarray:
 
 def test_noise_alone_says_nothing_but_in_one_round_of_a_hundred() -> None:
     said = [worth(entry(noise(seed)), STUDY).level for seed in range(2000)]
-    assert set(said) <= {"nothing", "a little"}
-    assert abs(said.count("a little") / len(said) - CHANCE) < 0.007
+    assert "much" not in said
+    assert abs(1 - said.count("nothing") / len(said) - CHANCE) < 0.015
 
 
 @given(st.floats(1.2, 1e3), st.integers(0, 99))
 def test_what_is_louder_is_never_worth_less(factor: float, seed: int) -> None:
-    order = list(WORDS)
+    order = ["nothing", "little", "something", "much"]
     there = noise(seed)
     levels = [order.index(worth(entry(k * there), STUDY).level) for k in (1, factor, factor**2)]
     assert levels == sorted(levels)
@@ -47,8 +47,8 @@ def test_what_is_louder_is_never_worth_less(factor: float, seed: int) -> None:
 def test_a_release_far_above_its_noise_is_said_to_be_so_with_its_share() -> None:
     found = worth(entry(np.full((1, FEATURES), 3 * NOISE)), STUDY)
     assert found.level == "much"
-    assert found.share == pytest.approx(1 - 1 / 9)
-    assert "more than its noise" in found.words
+    assert found.signal_to_noise == pytest.approx(8**0.5)
+    assert found.said == "much: 89% of it is signal"
 
 
 def test_where_sites_add_shares_of_the_noise_fewer_speakers_have_added_less() -> None:
