@@ -87,7 +87,10 @@ def _site_state(view: SiteView) -> str:
         return f"{count} of {found.planned} trials are done; {len(view.running)} are running."
     if not count:
         return "Waiting for the coordinator’s first call."
-    return f"{count} of {found.planned} trials are done; waiting for the other sites."
+    # all that are due before the release it last spoke for
+    waits = view.spoke >= 0 and count <= found.initial + view.spoke
+    what = "waiting for the other sites" if waits else "the next one is being chosen"
+    return f"{count} of {found.planned} trials are done; {what}."
 
 
 def _site_tiles(view: SiteView) -> list[tuple[str, str, str]]:

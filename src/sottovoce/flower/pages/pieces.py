@@ -50,7 +50,7 @@ def spending(found: Result) -> str:
     spent, granted = bounded(found.epsilon), found.granted
     left = "nothing" if spent is None else f"ε = {max(0.0, granted - spent):.2f}"
     releases = f"{found.releases} of {counted(found.releases_planned, 'release', 'releases')}"
-    words = _SITE if isinstance(found, SiteResult) else _ANY
+    words, made = (_SITE, "heard or spoken in") if isinstance(found, SiteResult) else (_ANY, "made")
     person = epsilon(bounded(found.replace_one))
     rows = [
         [("", "A site"), ("short", epsilon(spent)), ("short", f"{granted:.2f}"), ("", words)],
@@ -58,8 +58,8 @@ def spending(found: Result) -> str:
     ]
     heads = [("", "For"), ("", "ε spent"), ("", "ε granted"), ("", "What it means")]
     return f"""{_meter(spent, granted)}
-<p>{releases} made so far; {left} is left of what was granted. δ = {number(found.delta, 3)}, by the
-accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
+<p>{releases} {made} so far; {left} is left of what was granted. δ = {number(found.delta, 3)},
+by the accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
 {table("Privacy spent, for a site and for a person", heads, rows, "stacks promise")}"""
 
 

@@ -279,6 +279,10 @@ def test_the_time_left_is_told_as_roughly_as_it_is_known(seconds: float | None, 
     assert shown in text
     assert "Trial 13 of 16 is running." in text
     assert "penalty = 0.25" in text.replace("\xa0", " ")
+    between = words(site_page(replace(view, running=())).main)
+    assert "12 of 16 trials are done; the next one is being chosen." in between
+    waits = words(site_page(replace(view, running=(), spoke=8)).main)
+    assert "12 of 16 trials are done; waiting for the other sites." in waits
     several = replace(view, running=({"penalty": 0.25}, {"penalty": 0.5}))
     text = words(site_page(several).main).replace("\xa0", " ")
     assert "12 of 16 trials are done; 2 are running." in text
@@ -288,6 +292,7 @@ def test_the_time_left_is_told_as_roughly_as_it_is_known(seconds: float | None, 
 def test_optunas_dashboard_is_offered_where_it_is_installed(
     over: Staged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sottovoce.flower.pages.site.find_spec", lambda name: None)
     assert "optuna-dashboard" not in read(Watcher(over.stage), "site-1")
     monkeypatch.setattr("sottovoce.flower.pages.site.find_spec", lambda name: object())
     text = read(Watcher(over.stage), "site-1")
