@@ -217,10 +217,10 @@ def test_stricter_costs_noise_and_reveals_less(project: Path) -> None:
 
 
 def test_what_is_revealed_is_what_the_plan_says(project: Path) -> None:
-    from sottovoce.lab.experiments.forecast import forecast
+    from sottovoce.lab.experiments.forecast import forecast, planned
 
     study = study_with(project).study
-    found = forecast(4, study.space.dims, 5, 2.0, 1e-5, 0)
+    found = forecast(planned(4, study.space.dims, 5, 2.0), 1e-5, 0)
     assert revealed(study) == pytest.approx(found["revealed"], rel=0.05)  # another feature seed
 
 
