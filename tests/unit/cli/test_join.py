@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.terminal import exit_status, in_project, write_program
 
+from sottovoce.flower.deploy.rehearsal import free_port
 from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
@@ -47,8 +48,12 @@ def join(
     def joined(script: str) -> tuple[int, str]:
         node = f'#!/bin/sh\necho "$@" >> started\n{script}\n'
         write_program(programs / "flower-supernode", node)
-        status = exit_status(monkeypatch, "join", "localhost:8000", "--insecure")
-        return status, " ".join(capsys.readouterr().err.split())
+        words = ("join", "localhost:8000", "--insecure", "--no-trial", "--port", str(free_port()))
+        status = exit_status(monkeypatch, *words)
+        err = " ".join(capsys.readouterr().err.split())
+        before, found, after = err.partition(f"goes to {Path('site/join.log').absolute()}. ")
+        assert "Nobody answers at localhost:8000 yet" in before
+        return status, after if found else err.partition("join.log.")[2]
 
     return joined
 
@@ -99,7 +104,8 @@ def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Cloc
     # the node's parent is its executor, whose parent is join
     join_itself = "$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status)"
     status, err = join(f"kill -INT {join_itself}\nexec sleep 60")
-    assert (status, err, len(starts())) == (130, "", 1)
+    assert (status, len(starts())) == (130, 1)
+    assert err.startswith("Interrupted. Nothing is lost")
     assert clock.now == 1000
 
 

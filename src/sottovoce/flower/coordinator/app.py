@@ -81,7 +81,7 @@ def main(grid: Grid, context: Context) -> None:
     with coordinating(grid, settings, file) as coordinator:
         seeded = "" if settings.seed is None else " A simulation: its seeded noise protects nobody."
         if coordinator.next_step() is not None:
-            _join(grid, set(coordinator.sites), settings.join)
+            _join(grid, coordinator.expected, settings.join)
         while coordinator.next_step() is not None:
             step = coordinator.open()
             collect(grid, coordinator, step)
@@ -157,7 +157,17 @@ def _ranked(grid: Grid, agents: int, limit: float) -> dict[int, int]:
 
 def _join(grid: Grid, sites: set[int], limit: float) -> None:
     """Wait for the sites; go on with those that are there, but not with none."""
-    _until(lambda: sites <= set(grid.get_node_ids()), limit)
+    seen = -1
+
+    def joined() -> bool:
+        nonlocal seen
+        there = len(sites & set(grid.get_node_ids()))
+        if there != seen and there < len(sites):
+            print(_waiting(there, len(sites), limit), flush=True)
+        seen = there
+        return there == len(sites)
+
+    _until(joined, limit)
     there = len(sites & set(grid.get_node_ids()))
     if not there:
         raise ProtocolError(
@@ -165,6 +175,12 @@ def _join(grid: Grid, sites: set[int], limit: float) -> None:
             f"asked, nothing was spent; start the sites and run again"
         )
     print(f"{there} of {len(sites)} sites are connected", flush=True)
+
+
+def _waiting(there: int, sites: int, limit: float) -> str:
+    return (
+        f"{there} of {sites} sites are connected; waiting for the others, {limit:g} seconds at most"
+    )
 
 
 def _until(reached: Callable[[], bool], limit: float) -> None:

@@ -10,8 +10,8 @@ from sottovoce.flower.sites import NAME, read_identity
 from sottovoce.flower.studyfile import StudyFile
 
 
-def enrolled(file: StudyFile, key: Path | None) -> str:
-    """Who this site is among all, and the digest that it must compare with the others'.
+def enrolled(file: StudyFile, key: Path | None) -> tuple[int, str]:
+    """Its number; and in words who it is among all, and the digest to compare with the others'.
 
     key: its private key; what it seals with lies beside that.
     """
@@ -22,7 +22,7 @@ def enrolled(file: StudyFile, key: Path | None) -> str:
     if mine not in file.roster.keys:
         raise InvalidInput(f"{NAME} must have this site's own keys, those of {key.stem}")
     number = file.roster.keys.index(mine)
-    return (
+    return number, (
         f"This site is {file.roster.names[number]}, agent {number} of {len(file.roster.names)}. "
         f"The keys of all in {NAME}: {file.roster.digest}. Compare that with the others: whoever "
         f"could make up their keys could read this site's vectors."

@@ -198,7 +198,7 @@ class Site:
             done += not agent.starting
             asked, before = memory.lost(call.round) or Lost(agent.ask(), 0)
             noted = {"asked": asked, "attempt": before + 1, "round": call.round}
-            trial = memory.begin(_Settled(asked, self._declared), noted)
+            trial = memory.begin(Settled(asked, self._declared), noted)
             told = self._run(trial, memory, log)
             agent.tell(told.params, told.value)
 
@@ -206,7 +206,7 @@ class Site:
         """One trial of the site's objective, recorded however it ends."""
         failed = TrialState.FAIL
         try:
-            value = _value(self._objective(trial))
+            value = value_of(self._objective(trial))
             # one with a single value is asked of nobody, so nobody has compared it yet
             check_asked(trial.distributions, self._file.study.space)
         except optuna.TrialPruned:
@@ -226,7 +226,7 @@ class Site:
         return memory.end(trial, value, TrialState.COMPLETE)
 
 
-class _Settled(BaseSampler):
+class Settled(BaseSampler):
     """Hands out parameters that were settled before the trial began.
 
     One by one, as Optuna then says how the objective declares each: otherwise than the study
@@ -270,7 +270,7 @@ def refusal(call: Call, error: Exception) -> Reply:
     return reply(call, "refused", f"{kind}: {error}" if ours else kind)
 
 
-def _value(result: Any) -> float | None:
+def value_of(result: Any) -> float | None:
     """What an objective returned, if it is a number to learn from."""
     try:
         number = math.nan if isinstance(result, str) else float(result)
