@@ -7,7 +7,8 @@ READY := $(VENV)/.ready
 # small matrices: more threads than one only get in each other's way
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: install demo test test-all chromium mutants bench lint format architecture reference clean
+.PHONY: install demo test test-all chromium mutants bench lint format docs pictures architecture \
+	reference clean
 
 install: $(READY)
 
@@ -60,6 +61,15 @@ format: install
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# the site, in site/: links and anchors are checked, nothing comes from the network
+docs: install
+	@$(BIN)/python -c 'import material, mkdocstrings_handlers.python' 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+
+pictures: install
+	$(BIN)/python tools/pictures.py
+
 architecture: install
 	$(BIN)/python tools/architecture.py
 
@@ -67,4 +77,4 @@ reference: install
 	$(BIN)/python tools/reference.py
 
 clean:
-	rm -rf $(VENV) .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) site .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache

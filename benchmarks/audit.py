@@ -135,7 +135,7 @@ class Many:
 
 
 def _no_clip(_: Setting) -> AbstractContextManager[object]:
-    return patch.object(RELEASE, "clipped", lambda vectors, limit, overwrite: vectors)
+    return patch.object(RELEASE, "clipped", lambda vectors, limit: vectors)
 
 
 def _half_the_noise(_: Setting) -> AbstractContextManager[object]:

@@ -1,10 +1,11 @@
 """What a sum that nobody can open alone costs each party, and an attack on it.
 
-    python benchmarks/secure_sum.py [--numbers M] [--trials B] [--only cost|audit]
+    python benchmarks/secure_sum.py [--numbers M] [--trials B] [--only cost|audit] [--draw FILE]
 
 cost: processor seconds and bytes of one release for a site, a member and the coordinator, for all
 sites as members (N = 10, 100), a committee of 100 (N = 1,000) and three aggregators (N = 10,000).
-A site's and a member's are measured; of the coordinator's, one speaker's check is, times N.
+A site's and a member's are measured; of the coordinator's, one speaker's check is, times N. With
+--draw more sizes are measured, and their growth is drawn (Matplotlib).
 
 audit: five sites, of which two pool what they know with the coordinator. They take their own noise
 off the sum and look for a third site's vector. Every number of the vector is a trial of its own,
@@ -45,6 +46,8 @@ from sottovoce.secure_sum.sharing import joined
 from sottovoce.secure_sum.terms import committee_of, default_unreliable
 
 STUDY = "00" * 32
+SIZES = ((10, 0), (100, 0), (1_000, 0), (10_000, 3))  # sites, aggregators
+MORE = ((30, 0), (300, 0), (3_000, 0), (100, 3), (300, 3), (1_000, 3), (3_000, 3))
 NOISE = 4.0
 Found = TypeVar("Found")
 
@@ -60,6 +63,11 @@ class Cost:
     coordinator: float
     site_up: int  # bytes
     member_down: int
+
+    @property
+    def coordinator_moved(self) -> int:
+        """Bytes that the coordinator takes from all sites, and as many that it hands to members."""
+        return self.agents * self.site_up
 
 
 def timed(work: Callable[[], Found]) -> tuple[float, Found]:
@@ -159,21 +167,62 @@ def _left_over(grid: Grid, trials: int, in_league: int, present: bool) -> NDArra
     return np.asarray((total - known) / grid.limit, dtype=np.float64)
 
 
+def draw(costs: list[Cost], numbers: int, path: Path) -> None:
+    """Time and bytes of each party over the number of sites, by who sums."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(10.5, 4.3), layout="constrained")
+    parties = {
+        "a site": ("#1b6ca8", "site", "site_up"),
+        "a member": ("#c8553d", "member", "member_down"),
+        "the coordinator": ("#3c7a4b", "coordinator", "coordinator_moved"),
+    }
+    styles = {
+        "a committee of at most 100": ("-", "o", False),
+        "three aggregators": ("--", "s", True),
+    }
+    for party, (colour, *columns) in parties.items():
+        for who, (line, marker, three) in styles.items():
+            some = sorted((c for c in costs if (c.members == 3) is three), key=lambda c: c.agents)
+            for panel, column, unit in zip(panels, columns, (1.0, 1e6), strict=True):
+                y = [getattr(c, column) / unit for c in some]
+                x = [c.agents for c in some]
+                panel.plot(x, y, line, marker=marker, ms=4, color=colour, label=f"{party}, {who}")
+    for panel, label in zip(panels, ("processor seconds", "megabytes moved"), strict=True):
+        panel.set(xscale="log", yscale="log", xlabel="sites", ylabel=label)
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(f"One release that nobody can open alone: vectors of {numbers} numbers")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    figure.savefig(path, dpi=130)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Cost of, and an attack on, sums in shares.")
     parser.add_argument("--numbers", type=int, default=256, help="M, of a vector")
     parser.add_argument("--trials", type=int, default=200_000, help="of the attack")
     parser.add_argument("--only", choices=("cost", "audit"))
+    parser.add_argument("--draw", type=Path, help="a figure of the cost, such as growth.png")
     options = parser.parse_args()
     wrong = 0
     if options.only != "audit":
-        print("| N | members | a site, s | a member, s | coordinator, s | site up | member down |")
-        print("|--:|--:|--:|--:|--:|--:|--:|")
-        for agents, aggregators in ((10, 0), (100, 0), (1_000, 0), (10_000, 3)):
+        parties = "a site, s | a member, s | coordinator, s"
+        print(f"| N | members | {parties} | site up | member down | coordinator moves |")
+        print("|--:|--:|--:|--:|--:|--:|--:|--:|")
+        costs = []
+        for agents, aggregators in (*SIZES, *(MORE if options.draw else ())):
             c = cost(agents, aggregators, options.numbers)
-            sizes = f"{c.site_up / 1e3:,.0f} kB | {c.member_down / 1e3:,.0f} kB"
+            costs.append(c)
+            moved = (c.site_up, c.member_down, c.coordinator_moved)
+            sizes = " | ".join(f"{size / 1e3:,.0f} kB" for size in moved)
             times = f"{c.site:.3f} | {c.member:.3f} | {c.coordinator:.2f}"
             print(f"| {agents:,} | {c.members} | {times} | {sizes} |", flush=True)
+        if options.draw is not None:
+            draw(costs, options.numbers, options.draw)
     if options.only != "cost":
         for in_league in (0, 2, 3, 4):
             claim, bound = attacked(options.trials, in_league)

@@ -1,7 +1,8 @@
 """Federations beside the best ways to search alone, on the problems of the suite.
 
 Usage: python benchmarks/together.py [--split design] [--problems bowl,steep] [--agents 100]
-       [--epsilon 1] [--delta 1e-5] [--trials 50] [--runs 20] [--jobs 2] [--out results/together]
+       [--epsilon 1] [--delta 1e-5|paper] [--trials 50] [--runs 20] [--jobs 2]
+       [--out results/together]
        [--entries sottovoce,sottovoce/control,solo/gpsampler] [--solo gp,solo/gpsampler]
        [--again sottovoce] [--device cuda]
 
@@ -10,6 +11,7 @@ tried so far, by trials in all, the initial ones included. "Best solo" is, for e
 entry of --solo with the least mean regret after 30 trials, or at the end if there are fewer;
 "needs" is how many trials an entry needs for what best solo has then. Intervals are of 95 %, paired
 by run. Runs are kept in --out and not computed again; --again forgets those of an entry.
+--delta paper is N^(-1.1).
 """
 
 from __future__ import annotations
@@ -26,15 +28,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.federation.methods import METHODS
-from sottovoce.lab.peers.comparison import CHECKPOINTS, filled, paired, trials_needed
+from sottovoce.lab.peers.comparison import (
+    CHECKPOINTS,
+    MARGIN,
+    best_solo,
+    carried,
+    paired,
+    trials_needed,
+)
 from sottovoce.lab.peers.searches import known_searches
 from sottovoce.lab.peers.together import Federation, TogetherTask, curves_of
 from sottovoce.lab.peers.work import do_all
 from sottovoce.lab.problems import problem_named
 from sottovoce.lab.problems.suite import check_design, names_in, problems
+from sottovoce.privacy.budget import paper_delta
 
-AFTER = 30  # trials, after which solo is what is to be reached
-MARGIN = 0.03
 Curves = dict[str, NDArray[np.float64]]
 
 
@@ -47,7 +55,9 @@ def usual_entries() -> str:
 
 def tasks_of(arguments: argparse.Namespace) -> dict[str, dict[str, list[TogetherTask]]]:
     names = names_in(arguments.problems) if arguments.problems else problems(arguments.split)
-    size = Federation(arguments.agents, arguments.trials, arguments.epsilon, arguments.delta)
+    paper = arguments.delta == "paper"
+    delta = paper_delta(arguments.agents) if paper else float(arguments.delta)
+    size = Federation(arguments.agents, arguments.trials, arguments.epsilon, delta)
     tasks: dict[str, dict[str, list[TogetherTask]]] = {}
     for problem in names:
         if arguments.split == "design":
@@ -67,13 +77,6 @@ def tasks_of(arguments: argparse.Namespace) -> dict[str, dict[str, list[Together
             for entry in arguments.entries.split(",")
         }
     return tasks
-
-
-def best_solo(curves: Curves, solo: list[str]) -> tuple[str, int]:
-    """Which of the solo entries, and the trial after which it is judged."""
-    after = min(AFTER, next(iter(curves.values())).shape[1])
-    known = [name for name in solo if name in curves]
-    return min(known, key=lambda name: float(curves[name][:, after - 1].mean())), after
 
 
 def table(problem: str, curves: Curves, solo: list[str]) -> dict[str, tuple[str, float, float]]:
@@ -128,7 +131,7 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=100)
     parser.add_argument("--alone", type=int, default=4, help="agents of each solo/ search")
     parser.add_argument("--epsilon", type=float, default=1.0)
-    parser.add_argument("--delta", type=float, default=1e-5)
+    parser.add_argument("--delta", default="1e-5", help="a number, or paper: N^(-1.1)")
     parser.add_argument("--trials", type=int, default=50)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
@@ -143,7 +146,7 @@ def main() -> None:
             task.path.unlink(missing_ok=True)
     do_all([task for task in every if not task.path.is_file()], arguments.jobs)
     found = {
-        problem: known({entry: curves_of(runs) for entry, runs in each.items()})
+        problem: carried({entry: curves_of(runs) for entry, runs in each.items()})
         for problem, each in tasks.items()
     }
     solo = arguments.solo.split(",")
@@ -151,18 +154,7 @@ def main() -> None:
     summary(words, found)
     spent = {entry: runs[0].result().epsilon for entry, runs in next(iter(tasks.values())).items()}
     said = (f"{entry} {'∞' if e is None else f'{e:.3f}'}" for entry, e in spent.items())
-    print(f"\nε at δ = {arguments.delta:g} (zero-out adjacency):", ", ".join(said))
-
-
-def known(curves: Curves) -> Curves:
-    """Between the numbers of trials that a vote was held for, the last one's regret stands."""
-    whole = {}
-    for entry, each in curves.items():
-        rows = each.copy()
-        for k in range(1, rows.shape[1]):
-            rows[:, k] = np.where(np.isnan(rows[:, k]), rows[:, k - 1], rows[:, k])
-        whole[entry] = rows
-    return filled(whole)
+    print(f"\nε at δ = {arguments.delta} (zero-out adjacency):", ", ".join(said))
 
 
 if __name__ == "__main__":

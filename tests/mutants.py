@@ -36,6 +36,10 @@ TESTS = {
     "secure_sum/grid.py": ("tests/property/test_secure_sum.py",),
     "secure_sum/protocol.py": ("tests/property/test_secure_sum.py",),
     "secure_sum/terms.py": ("tests/unit/secure_sum/test_terms.py",),
+    "secure_sum/keys.py": (
+        "tests/unit/secure_sum/test_keys.py",
+        "tests/property/test_secure_sum.py",
+    ),
     "privacy/accountant.py": (
         "tests/unit/privacy/test_accountant.py",
         "tests/unit/privacy/test_replace_one.py",
@@ -44,6 +48,9 @@ TESTS = {
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
+    "privacy/head.py": ("tests/unit/privacy/test_ledger.py",),
+    "privacy/purse.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
+    "privacy/pursefile.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
     "federation/messages.py": (
         "tests/unit/federation/test_searcher.py",
@@ -53,7 +60,9 @@ TESTS = {
         "tests/unit/flower/site/test_replies.py",
         "tests/endtoend/test_leaving.py",
         "tests/unit/flower/site/test_site.py",
+        "tests/unit/flower/site/test_paying.py",
     ),
+    "flower/site/paying.py": ("tests/unit/flower/site/test_paying.py",),
     "flower/site/memory.py": ("tests/unit/flower/site/test_site.py",),
     "flower/coordinator/coordinator.py": (
         "tests/endtoend/test_backup.py",
@@ -77,10 +86,12 @@ RELEASE, ACCOUNTANT = "privacy/release.py", "privacy/accountant.py"
 LEDGER, NOISE, BUDGET = "privacy/ledger.py", "privacy/noise.py", "privacy/budget.py"
 SERVER, HEARD = "federation/server.py", "federation/messages.py"
 CHAIN, EVENTS = "privacy/chain.py", "privacy/events.py"
+HEAD, PURSE, PURSEFILE = "privacy/head.py", "privacy/purse.py", "privacy/pursefile.py"
 FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_sum/grid.py"
 NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
 SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
-SUMS, TERMS = "secure_sum/protocol.py", "secure_sum/terms.py"
+SUMS, TERMS, KEYS = "secure_sum/protocol.py", "secure_sum/terms.py", "secure_sum/keys.py"
+PAYING = "flower/site/paying.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
     "flower/site/memory.py",
@@ -196,6 +207,52 @@ MUTANTS = [
     ),
     Mutant("a small set answered for", SUMS, "if len(speakers) < terms.fewest:", "if False:"),
     Mutant("an impossible sum opened", SUMS, "if not plausible(", "if False and plausible("),
+    Mutant("any signature is good", KEYS, "self._signing.verify(signature, content)", "str()"),
+    Mutant(
+        "a member's share is the secret", SHARING, "np.arange(1, members + 1", "np.arange(members"
+    ),
+    Mutant("coefficients of 60 bits", FIELD, ">> np.uint64(3)", ">> np.uint64(4)"),
+    Mutant(
+        "a speaker summed twice", SUMS, "if len(set(speakers)) != len(speakers) or not", "if not"
+    ),
+    Mutant("an answer good for any set", SUMS, 'b"/" + named + b"/" + hashlib', 'b"/" + hashlib'),
+    Mutant("a member counted twice", SUMS, "if place[answer.member] in shares:", "if False:"),
+    Mutant(
+        "a packet to any member opens",
+        SUMS,
+        "/{sender}/{receiver}",
+        "/{sender}",
+    ),
+    Mutant(
+        "no room left for a sum", GRID, "check(longest(self, self.agents) <= ROOM", "check(True"
+    ),
+    Mutant(
+        "one aggregator fewer is enough",
+        TERMS,
+        "agents + aggregators)), aggregators)",
+        "agents + aggregators)), aggregators - 1)",
+    ),
+    Mutant(
+        "more unreliable than the committee bears",
+        TERMS,
+        "check(1 <= self.unreliable <= most",
+        "check(1 <= self.unreliable",
+    ),
+    Mutant(
+        "an answer sent before it is kept",
+        SUMMING,
+        "kept = memory.answer(call.round, named, new.share, new.signature)",
+        "kept = type('', (), {'speakers': named, 'share': new.share, 'signature': new.signature})",
+    ),
+    Mutant(
+        "a party outside the committee answers",
+        SUMMING,
+        "if call.agent not in self._file.terms.committee.members:",
+        "if False:",
+    ),
+    Mutant(
+        "many vectors not clipped", RELEASE, "(shares[:, rows] / divisors[:, 0])", "shares[:, rows]"
+    ),
     Mutant("one sharer fewer is enough", TERMS, "// 3 + 1)", "// 3)"),
     Mutant("no clipping", RELEASE, "xp.where(excess > 1, excess, xp.ones_like(excess))", "1.0"),
     Mutant(
@@ -407,7 +464,145 @@ MUTANTS = [
         "",
     ),
     Mutant("commits not brought to disk", LEDGER, "synchronous = EXTRA", "synchronous = OFF"),
-    Mutant("truncation not noticed", LEDGER, "if head.entries > count:", "if False:"),
+    Mutant("truncation not noticed", HEAD, "if head.entries > count:", "if False:"),
+    Mutant("the purse's cap not asked", PURSE, "if not value <= most:", "if False:"),
+    Mutant("a record replaced has no cap", PURSE, "if self.replace_one is not None:", "if False:"),
+    Mutant(
+        "an open study counts with what it said",
+        PURSE,
+        "if self.open or not gives_back(self.event) else",
+        "if not gives_back(self.event) else",
+    ),
+    Mutant(
+        "a closed study counts with nothing",
+        PURSE,
+        "(self.event) else len(self.said)",
+        "(self.event) else 0",
+    ),
+    Mutant("a sampled study gives back", PURSE, "return event.participation == 1", "return True"),
+    Mutant(
+        "another study's releases left out of the sum",
+        PURSE,
+        "counts[stake.event] += stake.kept",
+        "counts[stake.event] = stake.kept",
+    ),
+    Mutant(
+        "only the others are composed",
+        PURSE,
+        "{**self.stakes, study: new}.values()",
+        "self.stakes.values()",
+    ),
+    Mutant(
+        "only the new study is composed", PURSE, "{**self.stakes, study: new}.values()", "[new]"
+    ),
+    Mutant(
+        "a call enters a study that was closed",
+        PURSE,
+        "            if not again:\n",
+        "            if False:\n",
+    ),
+    Mutant(
+        "a closed study speaks", PURSE, "if stake is None or not stake.open:", "if stake is None:"
+    ),
+    Mutant(
+        "two agents with the same data", PURSE, "if stake.agent not in (None, agent):", "if False:"
+    ),
+    Mutant(
+        "a second content of a round",
+        PURSE,
+        "if stake.said[round_number] != digest:",
+        "if False:",
+    ),
+    Mutant("more said than entered", PURSE, "if len(stake.said) >= stake.releases:", "if False:"),
+    Mutant(
+        "what the site knows it said is not counted",
+        PURSE,
+        "sorted({*said, *stake.said})",
+        "sorted(stake.said)",
+    ),
+    Mutant(
+        "what was said is forgotten with a new entry",
+        PURSE,
+        "new = stake if old is None else replace(old, open=True)",
+        "new = stake",
+    ),
+    Mutant(
+        "a study entered again with other releases",
+        PURSE,
+        "if (old.event, old.releases) != (event, releases):",
+        "if False:",
+    ),
+    Mutant(
+        "a purse's chain not checked",
+        PURSEFILE,
+        'or digest != entry_digest(digests[-1], seq, None, text, b"")',
+        "",
+    ),
+    Mutant("a purse's commits not brought to disk", PURSEFILE, "= EXTRA", "= OFF"),
+    Mutant(
+        "a purse set back without its head",
+        PURSEFILE,
+        'compare(read_head(beside(self.path)), kept.digests, f"purse {self.path}")',
+        "str()",
+    ),
+    Mutant(
+        "a purse set back with its head",
+        PURSEFILE,
+        "if len(digests) < known.entries or digests[known.entries - 1].hex() != known.digest:",
+        "if False:",
+    ),
+    Mutant(
+        "a copy of a purse that went its own way",
+        PURSEFILE,
+        " or digests[known.entries - 1].hex() != known.digest:",
+        ":",
+    ),
+    Mutant("another purse taken", PURSEFILE, "if known.purse != kept.book.name:", "if False:"),
+    Mutant("a copied purse taken", PURSEFILE, "if not anywhere and here != made:", "if False:"),
+    Mutant("a copy in its place taken", PURSEFILE, "path.stat().st_ino", "0"),
+    Mutant("two processes in a purse", PURSEFILE, "fcntl.LOCK_EX | fcntl.LOCK_NB", "fcntl.LOCK_UN"),
+    Mutant("a purse made anew over one that was", PURSEFILE, "or beside(path).exists():", "and 0:"),
+    Mutant(
+        "an entry that is not committed",
+        PURSEFILE,
+        "with transaction(db):\n                    digest",
+        "if db.execute('BEGIN'):\n                    digest",
+    ),
+    Mutant(
+        "a vector is sent before the purse has it",
+        SITE,
+        "        purse.say(call.agent, call.round, [said.vector.tobytes()])\n",
+        "",
+    ),
+    Mutant(
+        "packets are sent before the purse has them",
+        SITE,
+        "            purse.say(call.agent, call.round, packets)\n",
+        "",
+    ),
+    Mutant("trials for a study that the purse closed", SITE, "purse.check()", "str()"),
+    Mutant(
+        "a purse's words are told",
+        PAYING,
+        "raise PrivacyError(SILENT)",
+        "raise PrivacyError(error)",
+    ),
+    Mutant("what a purse notes can be guessed", PAYING, "bytes.fromhex(kept.salt)", 'b""'),
+    Mutant(
+        "the site forgets what it saw of its purse", PAYING, "if mark != kept.mark:", "if False:"
+    ),
+    Mutant(
+        "a study run again in another folder",
+        PAYING,
+        "if kept is None and stake is not None and stake.said:",
+        "if False:",
+    ),
+    Mutant(
+        "a site without memory gives back",
+        PAYING,
+        "if not there and stake is not None and stake.said:",
+        "if False:",
+    ),
     Mutant("payload outside the digest", CHAIN, "header.encode(), payload)", "header.encode())"),
     Mutant(
         "round may be written twice",
@@ -447,7 +642,7 @@ MUTANTS = [
         "known and np.all(order[1:] > order[:-1])",
         "known",
     ),
-    Mutant("a batch may hold NaN", SERVER, "bool(flat @ flat < LARGEST**2 / 2)", "True"),
+    Mutant("a batch may hold NaN", SERVER, "if not flat @ flat < LARGEST**2 / 2:", "if False:"),
     Mutant(
         "a batch speaks again",
         SERVER,
@@ -502,7 +697,7 @@ MUTANTS = [
         "np.array_equal(broadcast.vectors[: len(before)], before)",
         "True",
     ),
-    Mutant("a second memory is begun", MEMORY, "            _check_only(path)\n", ""),
+    Mutant("a second memory is begun", MEMORY, "            check_only(path)\n", ""),
     Mutant("what sites heard is not compared", COORDINATOR, "if held == reply.head:", "if True:"),
     Mutant(
         "who left counts as present",
@@ -519,8 +714,8 @@ MUTANTS = [
     Mutant(
         "the run chooses a site's memory",
         "flower/site/app.py",
-        'context.node_config.get("storage", "sqlite")',
-        'context.run_config.get("storage", "sqlite")',
+        'context.node_config.get("storage", usual)',
+        'context.run_config.get("storage", usual)',
     ),
 ]
 

@@ -1,9 +1,10 @@
-"""Writes docs/reference.md from the docstrings of the public names: `make reference`.
+"""Writes docs/reference.md, which lists the public names: `make reference`.
 
     python tools/reference.py [--check]
 
-A docstring has a text, then `Args:` and `Example:`, each if there is any. A field of a dataclass
-may have its doc in its metadata instead.
+The site shows each name's docstring there (`tools/docstrings.py`). A docstring has a text, then
+`Args:` and `Example:`, each if there is any. A field of a dataclass may have its doc in its
+metadata instead.
 """
 
 from __future__ import annotations
@@ -12,9 +13,7 @@ import dataclasses
 import inspect
 import re
 import sys
-from functools import cached_property
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import sottovoce
@@ -24,8 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference.md"
 OPENING = """# Reference
 
-Every public name, made from docstrings by `make reference`. Words are those of the
-[glossary](glossary.md). The examples are run by the tests; they begin with
+Every public name; `make docs` makes a page of their docstrings, which `help(sottovoce.Agent)` shows
+too. Words are those of the [glossary](glossary.md). The examples are run by the tests; they begin
+with
 
 ```pycon
 >>> import numpy as np
@@ -40,8 +40,6 @@ TITLES = {  # by folder, in this order
     "simulation": "Simulation",
     "errors": "Errors",
 }
-WIDTH = 88
-MEMBERS = (property, cached_property, classmethod, FunctionType)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,6 +49,18 @@ class Doc:
     text: str
     args: dict[str, str]
     example: str
+
+    @property
+    def whole(self) -> str:
+        """Put together again, as tools of the field read it: `Examples:` are code."""
+        args = "\n".join(f"    {names}: {told}" for names, told in self.args.items())
+        example = "\n".join(f"    {line}" for line in self.example.splitlines())
+        parts = [
+            self.text,
+            f"Args:\n{args}" if args else "",
+            f"Examples:\n{example}" if example else "",
+        ]
+        return "\n\n".join(filter(None, parts))
 
 
 def doc_of(item: Any) -> Doc:
@@ -88,70 +98,6 @@ def _folder(item: Any) -> str:
     return item.__module__.split(".")[1] if documented else ""
 
 
-def _called(name: str, item: Any) -> str:
-    """How it is called, on one line if there is room."""
-    words: list[str] = []
-    for parameter in parameters_of(item):
-        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in words:
-            words.append("*")
-        words.append(_word(parameter))
-    given = "" if inspect.isclass(item) else f" -> {inspect.signature(item).return_annotation}"
-    line = f"{name}({', '.join(words)}){given}"
-    return line if len(line) <= WIDTH else f"{name}(\n    " + ",\n    ".join(words) + f",\n){given}"
-
-
-def _word(parameter: inspect.Parameter) -> str:
-    word, default = parameter.name, parameter.default
-    if parameter.annotation is not parameter.empty:
-        word += f": {parameter.annotation}"
-    return word if default is parameter.empty else f"{word} = {_default(default)}"
-
-
-def _default(value: Any) -> str:
-    if inspect.isfunction(value):
-        return str(value.__name__)
-    if repr(value) == "<factory>":  # of a dataclass's field
-        return "..."
-    constants = [name for name, known in public("").items() if known is value]
-    return constants[0] if constants else repr(value)
-
-
-def _members(item: type) -> dict[str, str]:
-    """Its public methods and properties, each with the first paragraph of its docstring."""
-    found: dict[str, Any] = {}
-    for owner in reversed([cls for cls in item.__mro__ if cls.__module__.startswith("sottovoce")]):
-        found |= {name: m for name, m in vars(owner).items() if name[0] != "_"}
-    told = {}
-    for name, member in found.items():
-        if isinstance(member, MEMBERS):
-            bare = getattr(item, name)
-            shown = f"{name}({_names(bare)})" if callable(bare) else name
-            first = (inspect.getdoc(bare if callable(bare) else member) or "").split("\n\n")[0]
-            told[shown] = " ".join(first.split())
-    return told
-
-
-def _names(method: Any) -> str:
-    parameters = [p for p in inspect.signature(method).parameters.values() if p.name != "self"]
-    return ", ".join(p.name if p.default is p.empty else f"{p.name}=…" for p in parameters)
-
-
-def _entry(name: str, item: Any) -> list[str]:
-    doc = doc_of(item)
-    lines = [f"### {name}", ""]
-    if parameters_of(item):
-        lines += ["```py", _called(name, item), "```", ""]
-    lines += [doc.text, ""]
-    lines += [f"- {', '.join(f'`{n}`' for n in k.split(', '))}: {v}" for k, v in doc.args.items()]
-    lines += [""] if doc.args else []
-    lines += ["```pycon", doc.example, "```", ""] if doc.example else []
-    members = _members(item) if inspect.isclass(item) else {}
-    if members:
-        rows = [f"| `{shown}` | {told} |" for shown, told in members.items()]
-        lines += ["| | |", "|---|---|", *rows, ""]
-    return lines
-
-
 def _methods() -> list[str]:
     """A line for each method."""
     constants = {id(value): name for name, value in public("").items()}
@@ -182,8 +128,8 @@ def page() -> str:
     lines = [OPENING]
     for folder, title in TITLES.items():
         lines += [f"## {title}", ""]
-        for name, item in public(folder).items():
-            lines += _entry(name, item)
+        for name in public(folder):
+            lines += [f"::: sottovoce.{name}", ""]
         if folder == "federation":
             lines += _methods()
         if folder == "errors":

@@ -14,7 +14,7 @@ SottovoceError
 │   ├── UnsupportedEvent           the accountant has no sound bound for the event
 │   ├── SimulationOnly             seeded randomness in a server that is not a simulation
 │   ├── SumRefused                 shares that give no sum, or one that cannot be
-│   └── LedgerError                the ledger is damaged, tampered with, or another study's
+│   └── LedgerError                a ledger or a purse is damaged, tampered with, or another's
 ├── TrialError                     models that cannot be trained, so that nothing can go on
 ├── StorageError                   a saved file is missing, damaged or of another version
 └── MissingExtra (ImportError)     an optional dependency is needed; says how to install it
@@ -89,7 +89,7 @@ class SumRefused(PrivacyError):
 
 
 class LedgerError(PrivacyError):
-    """The ledger is damaged, tampered with, or belongs to another study."""
+    """A ledger or a purse is damaged, tampered with, set back, or belongs to another."""
 
 
 class TrialError(SottovoceError):

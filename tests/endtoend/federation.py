@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import signal
+import socket
 import sqlite3
 import tempfile
 import time
@@ -25,17 +27,21 @@ from typing import Any, Self
 from sottovoce.errors import SottovoceError
 from sottovoce.flower.coordinator.journal import NAME, read_journal
 from sottovoce.flower.deploy import commands, superlink
-from sottovoce.flower.deploy.keys import PRIVATE, PUBLIC, make_keys
+from sottovoce.flower.deploy.keys import PRIVATE, make_keys
 from sottovoce.flower.deploy.processes import Processes
 from sottovoce.flower.deploy.project import copy_project, make_project
-from sottovoce.flower.deploy.rehearsal import Stage, free_port, hand_out_sites, prepared
+from sottovoce.flower.deploy.rehearsal import Stage, enrol, free_port, prepared
 from sottovoce.flower.studyfile import read_study
 from sottovoce.privacy.ledger import LedgerView, read_ledger
+from sottovoce.privacy.notes import Notes, read_notes
 
 LINK, COORDINATOR = "flower-superlink", "flwr-serverapp"  # in the command lines of processes
 NODE, CLIENT = "flower-supernode", "sottovoce.flower.site.task"
-PATIENCE = 240.0  # seconds; other work may share the machine
+PATIENCE = 1200.0  # seconds: longer than a coordinator waits for sites, and a step for its trials
 LOOK = 0.3
+READING = 60.0  # seconds in which a ledger at rest, or at work, can be read
+FIRST_PORT = "SOTTOVOCE_TEST_PORTS"  # in the environment
+PORTS = 60  # of one federation, where several run side by side
 AGAIN = 10.0  # seconds before a site that was refused tries again
 
 STUDY = """\
@@ -105,10 +111,14 @@ class Plan:
     method: str = "dp-fts-de"
     settings: str = SMALL
     trial_limit: float = 60.0
+    aggregators: int = 0
 
     def text(self) -> str:
         """Its study.toml."""
-        return STUDY.format(**vars(self))
+        facts = vars(self)
+        if self.aggregators:
+            facts = {**facts, "settings": f"{self.settings}\naggregators = {self.aggregators}"}
+        return STUDY.format(**facts)
 
 
 class Federation:
@@ -121,7 +131,8 @@ class Federation:
         (project / "study.toml").write_text(plan.text())
         (project / "objective.py").write_text(OBJECTIVE)
         self.plan = plan
-        self.stage: Stage = prepared(project, plan.sites)
+        stage = prepared(project, plan.sites)
+        self.stage: Stage = replace(stage, link=replace(stage.link, port=own_port()))
         self.hub = self.stage.coordinator
         self.state = self.hub / commands.STATE
         self.database = self.hub / "superlink.db"  # not where a test may fill the disk
@@ -135,12 +146,10 @@ class Federation:
         try:
             self.state.mkdir(exist_ok=True)
             self.start_link()
-            public = [self.keys / f"{name}{PUBLIC}" for name in self.stage.sites]
-            superlink.register_sites(self.hub, self.stage.link, public)
-            hand_out_sites(self.stage)
+            enrol(self.stage)
             enrolled = read_study(self.hub / "study.toml")  # all keys are constants of the study
             self.stage = replace(self.stage, study=enrolled)
-            for name in self.stage.sites:
+            for name in self.stage.parties:
                 self.start_site(name)
         except BaseException:
             self.__exit__(None, None, None)
@@ -189,7 +198,7 @@ class Federation:
             link = commands.Link(link.host, link.port, root)
         key = key or self.keys / f"{name}{PRIVATE}"
         folder = self.folder(name)
-        command = commands.supernode(folder, link, key, free_port())
+        command = commands.supernode(folder, link, key, own_port())
         self._start(name, command, folder)
 
     def revive(self) -> None:
@@ -197,7 +206,7 @@ class Federation:
 
         For a minute after a kill Flower takes the node to be there, and refuses it.
         """
-        for name in self.stage.sites:
+        for name in self.stage.parties:
             ended = name in self._parties and self._parties[name].ended()
             if ended and time.monotonic() > self._started[name] + AGAIN:
                 self.clear_party(name)
@@ -293,14 +302,32 @@ class Federation:
         """The coordinator's journal."""
         return read_journal(self.state / NAME)
 
+    def answers(self, number: int) -> int:
+        """How many parties have on disk what they answered as members in a round."""
+        count = 0
+        for name in self.stage.parties:
+            with suppress(sqlite3.Error):  # killed in the midst of a write
+                stored = self.storage(name)
+                count += stored is not None and f"answered-{number}" in stored.attrs
+        return count
+
     @property
     def ledger(self) -> LedgerView:
-        """The coordinator's ledger, verified; of a killed coordinator as it will be reopened."""
-        try:
-            return read_ledger(self.state / "ledger.db")
-        except SottovoceError:
-            if self.coordinating() or not (self.state / "ledger.db-journal").exists():
-                raise
+        """The coordinator's ledger, verified; of a killed coordinator as it will be reopened.
+
+        One that is at work, or dies just now, may hold it in the midst of a commit.
+        """
+        end = time.monotonic() + READING
+        while True:
+            working = self.coordinating()
+            try:
+                return read_ledger(self.state / "ledger.db")
+            except SottovoceError:
+                if not working and (self.state / "ledger.db-journal").exists():
+                    break
+                if not working or time.monotonic() > end:
+                    raise
+            time.sleep(LOOK)
         # killed within a commit: whoever opens it to write takes that back first
         with tempfile.TemporaryDirectory() as copy:
             for path in self.state.glob("ledger.db*"):
@@ -308,6 +335,13 @@ class Federation:
             with closing(sqlite3.connect(Path(copy) / "ledger.db")) as db:
                 db.execute("SELECT count(*) FROM sqlite_schema")
             return read_ledger(Path(copy) / "ledger.db")
+
+    @property
+    def notes(self) -> Notes:
+        """What the ledger notes beside its releases; of one at rest."""
+        with closing(sqlite3.connect(f"file:{self.state / 'ledger.db'}?mode=ro", uri=True)) as db:
+            (first,) = db.execute("SELECT digest FROM entries WHERE seq = 0").fetchone()
+            return read_notes(db, first)
 
     @property
     def released(self) -> int:
@@ -332,6 +366,22 @@ class Federation:
     def printed(self, name: str) -> str:
         """What a party's processes printed."""
         return self.stage.log(name).read_text(errors="replace")
+
+
+def own_port() -> int:
+    """A port for a process of this federation's.
+
+    Where several run side by side each has a range of its own, below those that the system gives
+    away by itself: a port that is free now may be another's before it is listened on.
+    """
+    first = int(os.environ.get(FIRST_PORT, "0"))
+    if not first:
+        return free_port()
+    for port in random.sample(range(first, first + PORTS), PORTS):
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind((commands.HOST, port))
+            return port
+    raise SottovoceError(f"no port is free from {first} on")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,8 +14,11 @@ from tests.endtoend.federation import Federation, Storage
 
 from sottovoce.federation.messages import Broadcast
 from sottovoce.flower.studyfile import Step
+from sottovoce.flower.sumwire import answers_in
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import LedgerView
+from sottovoce.privacy.notes import ANSWERS, SPEAKERS
+from sottovoce.secure_sum.protocol import set_digest
 
 DELTA = 1e-5
 
@@ -57,9 +61,32 @@ def check_all(fed: Federation, kills: Counter[str], *, rounds: int | None = None
                 check_trials(fed.stage.study.steps, fed.noted(name), stored, kills[name])
             except Broken as broken:
                 raise Broken(f"{name}: {broken}") from broken
+    check_sums(fed)
     again = [x for x in fed.journal if "with other content" in str(x.get("reason"))]
     require(not again, f"a site was sent other content for a round: {again}")
     return spent
+
+
+def check_sums(fed: Federation) -> None:
+    """Every member answered for one set of a round only: the one that the ledger notes."""
+    if fed.stage.study.study.sums is None:
+        return
+    terms, notes = fed.stage.study.terms, fed.notes
+    for number in {number for number, _ in notes}:
+        named = set(json.loads(notes[number, SPEAKERS])["speakers"])
+        speakers, answers = answers_in(notes[number, ANSWERS])
+        require(set(speakers) == named, f"round {number} has another set than was settled")
+        shares = {answer.member: answer.share for answer in answers}
+        for member, name in enumerate(fed.stage.parties):
+            stored = fed.storage(name)
+            said = None if stored is None else stored.attrs.get(f"answered-{number}")
+            if said is None:
+                require(member not in shares, f"{name} answered round {number} and forgot it")
+                continue
+            own = said[0] == set_digest(terms, number, speakers)
+            require(own, f"{name} answered for another set of round {number}")
+            share = base64.b64decode(said[1])
+            require(shares.get(member, share) == share, f"{name} has two shares of round {number}")
 
 
 def check_spent(fed: Federation, view: LedgerView) -> float:

@@ -1,11 +1,14 @@
-"""kill -9 at random moments, of every kind of process that a federation has."""
+"""kill -9, at random moments and at chosen ones, of every kind of process that a federation has."""
 
 from __future__ import annotations
 
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from tests.endtoend.federation import CLIENT, COORDINATOR, LINK, NODE, SUMS, Federation, Plan
 from tests.endtoend.invariants import check_all, check_kept, require
@@ -15,31 +18,84 @@ from sottovoce.privacy.ledger import LedgerView
 
 SOTTOVOCE = Plan(rounds=8, method="sottovoce", settings="")
 PAUSE = 12.0  # seconds; a round takes about as long
+WATCH = 0.005  # seconds between two looks for the moment between the exchanges
 NOBODY = "nothing was released, nothing was spent; run again"
 MOMENTS = ("starting", "open", "just released", "released")
-BETWEEN = (*MOMENTS, "settled", "settled")  # also exactly between the two exchanges of a sum
+BETWEEN = "between the exchanges"  # who spoke is settled, no member has been asked
 SITE = {"all of a site": "", "its SuperNode alone": NODE, "its ClientApp alone": CLIENT}
 HUB = {"the coordinator's process": COORDINATOR}
 MACHINE = {"the SuperLink alone": LINK, "all of the coordinator's machine": ""}
 
 
+@dataclass(frozen=True)
+class Victim:
+    """Who is killed, again and again, and in what kind of study."""
+
+    fault: str
+    plan: Plan
+    hub: dict[str, str] | None = None  # the coordinator's processes; None: a party's
+    members: bool = False  # the party is one that adds up shares, while it is asked to
+
+
+TRUSTED = Plan(trial_limit=15)
+SHARED = Plan(trial_limit=15, sites=5, settings=SUMS)
+SUMMED = replace(SHARED, aggregators=3)
+VICTIMS = {
+    "site": Victim("A site dies", TRUSTED),
+    "coordinator": Victim("The coordinator dies", TRUSTED, HUB),
+    "superlink": Victim("The SuperLink dies", TRUSTED, MACHINE),
+    "sums-site": Victim("A site dies, trust nobody", SHARED),
+    "sums-member": Victim("A member dies, trust nobody", SHARED, members=True),
+    "sums-aggregator": Victim("An aggregator dies, trust nobody", SUMMED, members=True),
+    "sums-coordinator": Victim("The coordinator dies, trust nobody", SHARED, HUB),
+    "sums-superlink": Victim("The SuperLink dies, trust nobody", SHARED, MACHINE),
+}
+
+
+@dataclass(frozen=True)
+class Kill:
+    """One kill."""
+
+    how: str  # what was killed
+    moment: str
+    released: int  # rounds, by then
+    answered: int  # members that had their answer for the round on disk
+    seconds: float  # since the study began
+
+
+@dataclass
+class Killed:
+    """What came of the kills of one job."""
+
+    kills: list[Kill] = field(default_factory=list)
+    studies: int = 0
+    runs: int = 0
+    revived: int = 0  # times that a SuperNode ended by itself
+    epsilon: float = 0.0
+    granted: float = 0.0
+    rounds: int = 0  # released
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Killed:
+        """From plain data."""
+        return cls(**{**data, "kills": [Kill(**kill) for kill in data["kills"]]})
+
+
 class Killer:
     """Kills one kind of process again and again, until it has done so often enough."""
 
-    def __init__(self, folder: Path, kills: int, random_: random.Random) -> None:
+    def __init__(self, folder: Path, kills: int, random_: random.Random, first: int = 0) -> None:
         self.folder, self.left, self.random = folder, kills, random_
-        self.how: Counter[str] = Counter()
-        self.studies = 0
-        self.runs = 0
+        self.came = Killed()
         self.seen: LedgerView | None = None
-        self.revived = 0  # times that a SuperNode ended by itself
-        self.between = 0  # kills exactly between the exchanges of a sum
+        self._first = first  # kills of other jobs come before these
+        self._began = time.monotonic()
 
     def study(self, plan: Plan) -> Federation:
         """A new deployment."""
-        self.studies += 1
-        self.seen = None
-        return Federation(self.folder / f"study-{self.studies}", plan)
+        self.came.studies += 1
+        self.seen, self._began = None, time.monotonic()
+        return Federation(self.folder / f"study-{self.came.studies}", plan)
 
     def look(self, fed: Federation) -> None:
         """The ledger must verify, and have lost nothing."""
@@ -48,129 +104,151 @@ class Killer:
             check_kept(self.seen, now)
             self.seen = now
 
-    def killed(self, fed: Federation, how: str) -> None:
+    def killed(self, fed: Federation, how: str, moment: str) -> None:
         """Count a kill."""
         self.left -= 1
-        self.how[how] += 1
-        say(f"{how} killed, {fed.released} rounds released, {self.left} kills to go")
+        seconds = round(time.monotonic() - self._began, 1)
+        kill = Kill(how, moment, fed.released, fed.answers(fed.released), seconds)
+        self.came.kills.append(kill)
+        say(f"{how} killed {moment}, {kill.released} rounds released, {self.left} kills to go")
 
     def begin(self, fed: Federation, *, open_: bool = True) -> None:
         """Start a run, and wait until its process is there, or has opened a step, or is over."""
         lines = len(fed.journal)
         fed.submit()
-        self.runs += 1
+        self.came.runs += 1
         fed.wait(fed.coordinating, "the coordinator has started")
         if open_:
             moved = "the coordinator has opened a step"
             fed.wait(lambda: len(fed.journal) > lines or not fed.coordinating(), moved)
 
-    def await_moment(self, fed: Federation) -> None:
-        """Start a run, and wait for a random moment of it, or until it is over."""
-        sums = fed.stage.study.study.sums is not None
-        moment, before = self.random.choice(BETWEEN if sums else MOMENTS), fed.released
-        self.begin(fed, open_=moment != "starting")
-        if moment == "settled":
-            settled = fed.counted("settled")
-            fed.wait(lambda: fed.counted("settled") > settled or not fed.coordinating(), "a set")
-            self.between += fed.counted("settled") > settled
-            return
-        if moment.endswith("released"):
-            fed.wait(lambda: fed.released > before or not fed.coordinating(), "a round is released")
-        time.sleep(self.random.uniform(0.0, 1.0 if moment == "just released" else PAUSE))
-
     def strike_site(self, fed: Federation, kills: Counter[str]) -> None:
-        """Kill a site, or one of its processes; all but a ClientApp is started again.
+        """Kill a site, or one of its processes, at a random moment.
 
         One of those that are there, and not the last: without any, nothing would go on.
         """
         there = [name for name in fed.stage.sites if fed.connected(name)]
         name, how = self.random.choice(fed.stage.sites), self.random.choice(sorted(SITE))
-        if name not in there or len(there) < 2:
-            return
-        if fed.kill_party(name, SITE[how]):  # there may be no ClientApp
-            kills[name] += 1
-            self.killed(fed, how)
-            self.look(fed)
-            time.sleep(self.random.uniform(0.0, 3.0))
-            if SITE[how] != CLIENT:
-                fed.clear_party(name)
-                fed.start_site(name)
+        if name in there and len(there) >= 2 and fed.kill_party(name, SITE[how]):
+            self._lost(fed, name, how, "at a random moment", kills)
 
-    def strike_hub(self, fed: Federation, choices: dict[str, str]) -> None:
+    def strike_member(self, fed: Federation, kills: Counter[str]) -> None:
+        """Kill one of those who add up shares, as soon as members are about to be asked."""
+        members = fed.stage.aggregators or fed.stage.sites
+        fed.wait(
+            lambda: not fed.coordinating() or all(map(fed.connected, members)), "all are there"
+        )
+        name, how = self.random.choice(members), self.random.choice(sorted(SITE))
+        if not self._settled(fed):
+            return
+        moment = BETWEEN
+        if SITE[how] == CLIENT:  # which there is only when it has been asked
+            moment = "while it adds up"
+            end = time.monotonic() + PAUSE
+            while not fed.alive(fed.folder(name), CLIENT) and time.monotonic() < end:
+                time.sleep(WATCH)
+        if fed.kill_party(name, SITE[how]):
+            self._lost(fed, name, how, moment, kills)
+
+    def _lost(self, fed: Federation, name: str, how: str, moment: str, kills: Counter[str]) -> None:
+        """A party was killed: all but a ClientApp is started again."""
+        kills[name] += 1
+        self.killed(fed, how, moment)
+        self.look(fed)
+        time.sleep(self.random.uniform(0.0, 3.0))
+        if SITE[how] != CLIENT:
+            fed.clear_party(name)
+            fed.start_site(name)
+
+    def await_moment(self, fed: Federation) -> str:
+        """Start a run, and wait for a moment of it, or until it is over; every other time that is
+        exactly between the exchanges, where there are two."""
+        number = self._first + len(self.came.kills)
+        if fed.stage.study.study.sums is not None and number % 2 == 0:
+            self.begin(fed)
+            return BETWEEN if self._settled(fed) else ""
+        moment, before = self.random.choice(MOMENTS), fed.released
+        self.begin(fed, open_=moment != "starting")
+        if moment.endswith("released"):
+            fed.wait(lambda: fed.released > before or not fed.coordinating(), "a round is released")
+        time.sleep(self.random.uniform(0.0, 1.0 if moment == "just released" else PAUSE))
+        return {"starting": "while it starts", "open": "in an open step"}.get(
+            moment, f"when a round was {moment}"
+        )
+
+    def _settled(self, fed: Federation) -> bool:
+        """Wait for the moment between the exchanges; False if the run ended before it."""
+        settled, looked = fed.counted("settled"), time.monotonic()
+        while fed.counted("settled") == settled:
+            if time.monotonic() > looked + 1.0:
+                looked = time.monotonic()
+                fed.revive()
+                if not fed.coordinating():
+                    return False
+            time.sleep(WATCH)
+        return True
+
+    def strike_hub(self, fed: Federation, choices: dict[str, str], moment: str) -> None:
         """Kill processes of the coordinator's; if it was the link, start it again.
 
         Flower has to notice by itself that a run is no more.
         """
         how = self.random.choice(sorted(choices))
         fed.kill_party("superlink", choices[how])
-        self.killed(fed, how)
+        self.killed(fed, how, moment)
         if choices is not HUB:
             time.sleep(self.random.uniform(0.0, 2.0))
             fed.clear_party("superlink")
             fed.start_link()
         self.look(fed)
 
-    def words(self) -> str:
-        """What was done, for the table."""
-        counts = {how: "once" if n == 1 else f"{n} times" for how, n in sorted(self.how.items())}
-        words = ", ".join(f"{how} {count}" for how, count in counts.items())
-        exact = f", {self.between} of them just before members are asked" if self.between else ""
-        return f"`kill -9` at random moments: {words}{exact}"
 
-    def outcome(self) -> str:
-        """What came of it, for the table."""
-        studies = "the study ended" if self.studies == 1 else f"{self.studies} studies ended"
-        runs = "one run" if self.runs == 1 else f"{self.runs} runs, each from where the ledger ends"
-        again = f"; a SuperNode was refused, and started again, {self.revived} times"
-        return f"{studies}, in {runs}{again if self.revived else ''}"
-
-
-def kill_sites(killer: Killer, plan: Plan) -> tuple[float, int]:
-    """Kill a site at a random moment and start it again, while a study runs."""
-    spent, released = 0.0, 0
+def kill_parties(killer: Killer, victim: Victim, plan: Plan) -> None:
+    """Kill sites, or members, and start them again, while a study runs."""
     while killer.left > 0:
         kills: Counter[str] = Counter()
         with killer.study(plan) as fed:
             killer.begin(fed)
             while killer.left > 0:
                 if not fed.coordinating():
-                    if NOBODY in fed.finish().details:  # all sites were away at once
+                    if NOBODY in fed.finish().details:  # too many were away at once
                         killer.begin(fed)
                         continue
                     break
-                time.sleep(killer.random.uniform(0.0, PAUSE))
-                fed.revive()
-                killer.strike_site(fed, kills)
-            spent, released = ended(killer, fed, kills), released + fed.released
-    return spent, released
+                if victim.members:
+                    killer.strike_member(fed, kills)
+                else:
+                    time.sleep(killer.random.uniform(0.0, PAUSE))
+                    fed.revive()
+                    killer.strike_site(fed, kills)
+            ended(killer, fed, kills)
 
 
-def kill_hub(killer: Killer, plan: Plan, choices: dict[str, str]) -> tuple[float, int]:
-    """Kill the coordinator's processes at random moments; every time a new run goes on."""
-    spent, released = 0.0, 0
+def kill_hub(killer: Killer, victim: Victim, plan: Plan) -> None:
+    """Kill the coordinator's processes; every time a new run goes on."""
     while killer.left > 0:
         with killer.study(plan) as fed:
             while killer.left > 0:
-                killer.await_moment(fed)
+                moment = killer.await_moment(fed)
                 if not fed.coordinating():
                     break
-                killer.strike_hub(fed, choices)
+                killer.strike_hub(fed, victim.hub or HUB, moment)
             else:
                 killer.begin(fed)
-            spent, released = ended(killer, fed, Counter()), released + fed.released
-    return spent, released
+            ended(killer, fed, Counter())
 
 
-def ended(killer: Killer, fed: Federation, kills: Counter[str]) -> float:
-    """The last run must end well, with everything in its place; gives the ε spent."""
-    found = fed.finish(900)
+def ended(killer: Killer, fed: Federation, kills: Counter[str]) -> None:
+    """The last run must end well, with everything in its place."""
+    found = fed.finish()
     while NOBODY in found.details:  # all sites were away at once: that stops a run, cleanly
         killer.begin(fed)
-        found = fed.finish(900)
+        found = fed.finish()
     require(found.well, f"the run ended as {found}")
     killer.look(fed)
-    killer.revived += fed.revived
-    return finished(fed, kills)
+    came = killer.came
+    came.epsilon, came.granted = finished(fed, kills), fed.plan.epsilon
+    came.revived, came.rounds = came.revived + fed.revived, came.rounds + fed.released
 
 
 def finished(fed: Federation, kills: Counter[str]) -> float:
@@ -184,45 +262,42 @@ def finished(fed: Federation, kills: Counter[str]) -> float:
     return check_all(fed, kills)
 
 
-def sites_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
-    """Sites die."""
-    killer = Killer(folder, kills, random_)
-    plan = Plan(rounds=2 + kills // 2, trial_limit=10)
-    spent, rounds = kill_sites(killer, plan)
-    return [Row("A site dies", killer.words(), killer.outcome(), spent, plan.epsilon, rounds)]
+def killed(folder: Path, name: str, kills: range, seed: int) -> Killed:
+    """Do these kills of a victim's, by their numbers, in a study of their own or several."""
+    victim = VICTIMS[name]
+    killer = Killer(folder, len(kills), random.Random(f"{seed}/{name}/{kills[0]}"), kills[0])
+    plan = replace(victim.plan, rounds=2 + len(kills))
+    (kill_parties if victim.hub is None else kill_hub)(killer, victim, plan)
+    return killer.came
 
 
-def coordinator_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
-    """The coordinator dies."""
-    killer = Killer(folder, kills, random_)
-    plan = Plan(rounds=2 + kills // 2)
-    spent, rounds = kill_hub(killer, plan, HUB)
-    fault = "The coordinator dies"
-    return [Row(fault, killer.words(), killer.outcome(), spent, plan.epsilon, rounds)]
+def row(fault: str, parts: list[Killed]) -> Row:
+    """The line of the table for all kills of a victim."""
+    came = Killed(
+        [kill for part in parts for kill in part.kills],
+        sum(part.studies for part in parts),
+        sum(part.runs for part in parts),
+        sum(part.revived for part in parts),
+        max(part.epsilon for part in parts),
+        parts[0].granted,
+        sum(part.rounds for part in parts),
+    )
+    done = ", ".join(_counted(kill.how for kill in came.kills))
+    moments = "; ".join(_counted(kill.moment for kill in came.kills))
+    between = [kill for kill in came.kills if kill.moment == BETWEEN]
+    unasked = sum(kill.answered == 0 for kill in between)
+    exact = f" ({unasked} of {len(between)} before any member had answered)" if between else ""
+    studies = "the study ended" if came.studies == 1 else f"{came.studies} studies ended"
+    runs = "one run" if came.runs == 1 else f"{came.runs} runs, each from where the ledger ends"
+    again = f"; a SuperNode was refused, and started again, {came.revived} times"
+    happened = f"{studies}, in {runs}{again if came.revived else ''}"
+    done = f"`kill -9`: {done}; {moments}{exact}"
+    return Row(fault, done, happened, came.epsilon, came.granted, came.rounds)
 
 
-def link_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
-    """The SuperLink dies."""
-    killer = Killer(folder, kills, random_)
-    plan = Plan(rounds=2 + kills // 2)
-    spent, rounds = kill_hub(killer, plan, MACHINE)
-    fault = "The SuperLink dies"
-    return [Row(fault, killer.words(), killer.outcome(), spent, plan.epsilon, rounds)]
-
-
-def sums_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
-    """Sites, which are members too, the coordinator and the link die where nobody is trusted."""
-    plan, rows = Plan(rounds=2 + kills // 2, sites=5, settings=SUMS), []
-    struck = {"A site and member": None, "The coordinator": HUB, "The SuperLink": MACHINE}
-    for name, choices in struck.items():
-        killer = Killer(folder / name.split()[-1], kills, random_)
-        if choices is None:
-            spent, rounds = kill_sites(killer, plan)
-        else:
-            spent, rounds = kill_hub(killer, plan, choices)
-        fault = f"{name} dies, trust nobody"
-        rows.append(Row(fault, killer.words(), killer.outcome(), spent, plan.epsilon, rounds))
-    return rows
+def _counted(words: Iterator[str]) -> list[str]:
+    counts = Counter(words)
+    return [f"{word} {'once' if n == 1 else f'{n} times'}" for word, n in sorted(counts.items())]
 
 
 def each_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
@@ -238,8 +313,7 @@ def each_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
                 fed.revive()
                 killer.strike_site(fed, lost)
                 continue
-            killer.strike_hub(fed, HUB if turn == 2 else MACHINE)
+            killer.strike_hub(fed, HUB if turn == 2 else MACHINE, "at a random moment")
             killer.begin(fed)
-        spent, rounds = ended(killer, fed, lost), fed.released
-    fault = "All die in turn, method `sottovoce`"
-    return [Row(fault, killer.words(), killer.outcome(), spent, SOTTOVOCE.epsilon, rounds)]
+        ended(killer, fed, lost)
+    return [row("All die in turn, method `sottovoce`", [killer.came])]

@@ -6,25 +6,29 @@ import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 HEAD = """\
 # Faults, and what comes of them
 
 Each line below is what happened to real processes on one machine: a SuperLink, a coordinator and
 three sites, with TLS, node keys and real noise, running a study whose sites speak in every round
-(`dp-fts-de`; where a line says so, `sottovoce`). The page was made by
+(`dp-fts-de`; where a line says so, `sottovoce`). With trust nobody there are five sites, all of
+them members of the committee, or five sites and three aggregators. The page was made by
 
 ```sh
-python -m tests.endtoend.faults FOLDER --kills {kills} --write docs/faults.md
+python -m tests.endtoend.faults FOLDER --kills {kills} --jobs JOBS --write docs/faults.md
 ```
 
-whose scenarios took {minutes:.0f} minutes in all, on 2 cores.
+whose studies took {minutes:.0f} minutes, added up; several can run side by side.
 
-After every line all of this held, or the script would have failed:
+After every study all of this held, or the script would have failed:
 - every round of the study is released, each once, and the ledger verifies;
 - ε is that of as many rounds as were released, and within the budget;
 - every broadcast that a site has stored is the ledger's, byte for byte: no round was sent twice
   with fresh noise; after each kill, what the ledger held before is still in it, unchanged;
+- with trust nobody, the ledger notes one set of speakers of each round, and every member that
+  answered did so for that set, with the very share that the ledger notes of it;
 - every trial that an objective finished, as the objective itself noted in a file of its own, is in
   the site's Optuna storage, once, with its value; or it was under way when its process was killed;
 - no trial ran twice for one slot but those that were killed.
@@ -86,17 +90,28 @@ def say(text: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {text}", flush=True)
 
 
-def keep(path: Path, rows: list[Row], seconds: float, kills: int) -> None:
-    """Keep what came of a scenario."""
-    found = {"rows": [asdict(row) for row in rows], "seconds": seconds, "kills": kills}
-    path.write_text(json.dumps(found, indent=1))
+def keep(path: Path, scenario: str, came: Any, seconds: float, kills: int) -> None:
+    """Keep what came of a job: rows of the table, or kills."""
+    found: dict[str, Any] = {"scenario": scenario, "seconds": round(seconds, 1), "kills": kills}
+    if isinstance(came, list):
+        found["rows"] = [asdict(row) for row in came]
+    else:
+        found["came"] = asdict(came)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(found, indent=1))
+    part.replace(path)
 
 
-def page(folder: Path, order: list[str]) -> str:
-    """The page of all scenarios that a folder holds."""
-    found = [json.loads((folder / f"{name}.json").read_text()) for name in order]
-    rows = [Row(**row).line() for scenario in found for row in scenario["rows"]]
-    kills = min(scenario["kills"] for scenario in found)
-    minutes = sum(scenario["seconds"] for scenario in found) / 60
-    head = HEAD.format(kills=kills, minutes=minutes)
-    return head + "\n".join(rows) + "\n" + TAIL
+def kept(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """What came of all jobs that a folder holds, by scenario."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted(folder.glob("*.json")):
+        content = json.loads(path.read_text())
+        found.setdefault(content["scenario"], []).append(content)
+    return found
+
+
+def page(rows: list[Row], kills: int, seconds: float) -> str:
+    """The page of these lines."""
+    head = HEAD.format(kills=kills, minutes=seconds / 60)
+    return head + "\n".join(row.line() for row in rows) + "\n" + TAIL

@@ -14,8 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.endtoend.faults import jobs_of, page_of
 from tests.endtoend.federation import Storage
 from tests.endtoend.invariants import Broken, check_heard, check_kept, check_trials
+from tests.endtoend.killing import VICTIMS, Kill, Killed
+from tests.endtoend.outcomes import keep
 
 from sottovoce.flower.studyfile import Step
 from sottovoce.privacy.ledger import Ledger, LedgerView, read_ledger
@@ -104,17 +107,19 @@ def faults(folder: Path, *words: str, limit: float) -> str:
 
 @pytest.mark.slow  # about two minutes, most of them Flower's
 def test_a_study_ends_though_its_site_coordinator_and_link_are_killed(tmp_path: Path) -> None:
-    out = faults(tmp_path, "--kills", "1", "--only", "sottovoce", limit=900)
-    assert out.count("killed") == 3
+    faults(tmp_path, "--kills", "1", "--only", "sottovoce", limit=1800)
+    assert (tmp_path / "sottovoce.log").read_text().count(" killed ") == 3
     (row,) = json.loads((tmp_path / "sottovoce.json").read_text())["rows"]
     assert 0 < row["epsilon"] <= row["granted"]
 
 
-@pytest.mark.slow  # about twenty minutes
-@pytest.mark.parametrize("victim", ["site", "coordinator", "superlink"])
-def test_twenty_kills_at_random_moments_lose_nothing(tmp_path: Path, victim: str) -> None:
-    out = faults(tmp_path, "--kills", "20", "--only", victim, limit=3600)
-    assert out.count("killed") == 20
+@pytest.mark.slow  # about twenty minutes each
+@pytest.mark.parametrize("victim", list(VICTIMS))
+def test_twenty_kills_lose_nothing_and_release_nothing_twice(tmp_path: Path, victim: str) -> None:
+    faults(tmp_path, "--kills", "20", "--jobs", "2", "--only", victim, limit=7200)
+    came = [json.loads(path.read_text())["came"] for path in tmp_path.glob("*.json")]
+    assert sum(len(each["kills"]) for each in came) == 20
+    assert all(0 < each["epsilon"] <= each["granted"] for each in came)
 
 
 @pytest.mark.slow
@@ -132,6 +137,38 @@ def test_a_full_disk_stops_the_run_and_sends_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_old_backup_of_the_ledger_releases_nothing(tmp_path: Path) -> None:
     assert "all holds" in faults(tmp_path, "--only", "backup", limit=1800)
+
+
+def test_every_kill_is_in_one_job_and_a_job_that_is_done_is_not_done_again(tmp_path: Path) -> None:
+    jobs = jobs_of(["sums-site", "disk"], kills=10)
+    assert [(job.name, list(job.kills)) for job in jobs[:3]] == [
+        ("sums-site-00", [0, 1, 2, 3]),
+        ("sums-site-04", [4, 5, 6, 7]),
+        ("sums-site-08", [8, 9]),
+    ]
+    assert jobs[3].name == "disk"
+    keep(tmp_path / "sums-site-04.json", "sums-site", Killed(), 1.0, 4)
+    assert [job.done(tmp_path) for job in jobs] == [False, True, False, False]
+
+
+def test_the_page_counts_the_kills_of_all_jobs(tmp_path: Path) -> None:
+    kills = [
+        Kill("the coordinator's process", "between the exchanges", 1, 0, 40.0),
+        Kill("the coordinator's process", "between the exchanges", 2, 1, 60.0),
+        Kill("the coordinator's process", "while it starts", 2, 0, 80.0),
+    ]
+    for first, part in ((0, kills[:2]), (2, kills[2:])):
+        came = Killed(part, 1, 3, 0, 19.5, 20.0, 6)
+        keep(tmp_path / f"c-{first}.json", "sums-coordinator", came, 90.0, len(part))
+    page = page_of(tmp_path)
+    (line,) = [line for line in page.splitlines() if line.startswith("| The coordinator dies")]
+    assert "process 3 times; between the exchanges 2 times; while it starts once" in line
+    assert "(1 of 2 before any member had answered)" in line
+    assert line.endswith(
+        "| 2 studies ended, in 6 runs, each from where the ledger ends | 19.5 of 20 | 12 |"
+    )
+    assert "--kills 3" in page
+    assert "took 3 minutes" in page
 
 
 def test_the_page_of_faults_has_a_line_of_each() -> None:

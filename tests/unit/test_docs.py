@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import shlex
 import subprocess
@@ -21,7 +22,8 @@ from sottovoce.lab.problems import PLUGINS as PROBLEM_PLUGINS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "sottovoce"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS])
 HISTORY = ("CHANGELOG.md",)  # it may name what is gone
 POINTING = (  # into the code
     *("algorithm.md", "method.md", "pooled-ts.md"),
@@ -34,6 +36,8 @@ OTHERS = ("--trusted-entities", "--node-config", "--isolation")  # options of Fl
 SPAN = re.compile(r"`((?:[^`\n]|\n(?!\s*\n))+)`")  # over a line's end, not a paragraph's
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FAMILY = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+OF_THE_SITE = pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+NOT_ON_THE_SITE = ("release-checklist.md",)
 
 
 def prose(page: Path) -> str:
@@ -183,9 +187,9 @@ def commands() -> dict[str, set[str]]:
 
 def shown(page: Path) -> Iterator[list[str]]:
     """The words of each command of ours that a page shows, without `sottovoce`."""
-    lines = "\n".join(blocks(page, "", "sh", "ini")).replace("\\\n", " ").split("\n")
+    lines = "\n".join(blocks(page, "", "sh", "ini", "console")).replace("\\\n", " ").split("\n")
     for line in [*spans(page), *lines]:
-        for part in re.split(r"&&|;|\|| # ", line):
+        for part in re.split(r"&&|;|\|| # ", line.removeprefix("$ ")):
             try:
                 words = shlex.split(part)
             except ValueError:  # a quote that is not one of the shell's
@@ -226,8 +230,40 @@ def test_every_script_that_a_page_runs_is_there_and_knows_its_options(page: Path
                 assert f'"{option}"' in script, line
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+@OF_THE_SITE
 def test_every_python_example_of_a_page_runs(page: Path) -> None:
     for code in blocks(page, "python"):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+@OF_THE_SITE
+def test_a_page_of_the_site_links_to_no_file_outside_it(page: Path) -> None:
+    if page.name in NOT_ON_THE_SITE:
+        return
+    for target in re.findall(r"\]\(([^)#\s]+)", prose(page)):
+        if not re.match(r"[a-z]+:", target):
+            assert (page.parent / target).resolve().is_relative_to(ROOT / "docs"), target
+
+
+def test_every_page_of_the_site_is_in_its_menu() -> None:
+    listed = re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2])
+    there = [page.relative_to(ROOT / "docs").as_posix() for page in DOCS]
+    assert sorted(listed) == sorted(set(there) - set(NOT_ON_THE_SITE))
+
+
+WALKED = [page for page in DOCS if page.parent.name == "guides" or page.name == "index.md"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", WALKED, ids=lambda page: page.name)
+def test_every_shell_block_of_a_guide_runs(page: Path, tmp_path: Path) -> None:
+    for toml in blocks(page, "toml"):
+        (tmp_path / "mine.toml").write_text(toml)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for code in blocks(page, "sh"):
+        words = ["bash", "-euc", code]
+        env = {**os.environ, "PATH": path, "XDG_DATA_HOME": str(tmp_path / "share")}
+        done = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, code + done.stdout + done.stderr
+        assert done.stdout.strip(), code

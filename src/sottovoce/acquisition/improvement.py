@@ -4,10 +4,15 @@ log EI(x) = log σ(x) + log h(u), u = (μ(x) − best)/σ(x), h(u) = φ(u) + u �
 posterior mean at a known trial. The logarithm keeps its gradient where EI itself underflows
 (Ament et al., "Unexpected improvements to expected improvement", NeurIPS 2023).
 
+Where values are noisy, one more trial beside the best says little, though EI stays above zero: so
+EI is multiplied by 1 − √λ/√(σ(x)² + λ), small where noise would drown what is left to learn
+("augmented EI", Huang et al. 2006). Without it a search ends at one point, tried again and again.
+
 Where trials have failed, EI is multiplied by the chance that one succeeds: of all finished trials
 the share that did, each weighed by how near it is.
 
-Symbols: B batch, t trials, D coordinates, S points; M(u) = Φ(−u)/φ(u), Mills' ratio.
+Symbols: B batch, t trials, D coordinates, S points; λ variance of the noise; M(u) = Φ(−u)/φ(u),
+Mills' ratio.
 """
 
 from __future__ import annotations
@@ -58,6 +63,7 @@ class LogImprovement:
             xp = array_namespace(x)
             mean, deviation = model.moments(x)
             value = xp.log(deviation) + log_h((mean - best) / deviation)[0]
+            value = value + log_told(deviation, model.kernel.noise)[0]
             return value if failed is None else value + xp.log(_success(model, failed, x)[0])
 
         return values
@@ -67,9 +73,10 @@ class LogImprovement:
         xp = array_namespace(x)
         mean, deviation, pull = self.model.moments_and_pull(x)
         log, by_mean, by_deviation = log_h((mean - self._best) / deviation)
-        value = xp.log(deviation) + log
+        told, by_told = log_told(deviation, self.model.kernel.noise)
+        value = xp.log(deviation) + log + told
         # EI = σ h(u): ∂EI/∂μ = Φ, ∂EI/∂σ = φ
-        slope = pull.of_moments(by_mean / deviation, by_deviation / deviation)
+        slope = pull.of_moments(by_mean / deviation, by_deviation / deviation + by_told)
         if self.failed is None:
             return value, slope
         chance, by_near = _success(self.model, self.failed, x, pull)
@@ -93,6 +100,16 @@ def log_h(u: Array) -> tuple[Array, Array, Array]:
         xp.where(near, cumulative / h, mills / left),
         xp.where(near, density / h, 1.0 / left),
     )
+
+
+def log_told(deviation: Array, noise: Array) -> tuple[Array, Array]:
+    """log(1 − √λ/√(σ² + λ)) and its derivative by σ: σ (B, S), λ (B,)."""
+    xp = array_namespace(deviation)
+    root = xp.sqrt(noise)[:, None]
+    whole = xp.sqrt(deviation * deviation + noise[:, None])
+    # 1 − r/w = σ²/(w (w + r)), with no digits lost where σ is small
+    log = 2.0 * xp.log(deviation) - xp.log(whole) - xp.log(whole + root)
+    return log, root * (whole + root) / (deviation * whole * whole)
 
 
 def _mills(u: Array) -> Array:

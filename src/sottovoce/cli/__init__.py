@@ -17,18 +17,22 @@ from sottovoce.cli.budget import budget
 from sottovoce.cli.check import check
 from sottovoce.cli.data import data
 from sottovoce.cli.demo import demo
+from sottovoce.cli.importing import import_
 from sottovoce.cli.join import join
 from sottovoce.cli.keys import keys
 from sottovoce.cli.new import new, space
 from sottovoce.cli.plan import plan
+from sottovoce.cli.purse import purse
 from sottovoce.cli.rehearse import rehearse
 from sottovoce.cli.reproduce import report, reproduce
 from sottovoce.cli.result import result
 from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
+from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
+from sottovoce.cli.watch import watch
 from sottovoce.errors import SottovoceError
 
 app = typer.Typer(
@@ -38,10 +42,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
-    app.command()(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, status, result):
+    app.command(cls=TellsDefaults if command is run else None)(command)
+for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
     app.command(rich_help_panel="A federation of real parties")(step)
+app.command("import", rich_help_panel="A federation of real parties")(import_)
 app.add_typer(table, name="table")
+app.add_typer(purse, name="purse", rich_help_panel="A federation of real parties")
 
 
 def _version(wanted: bool) -> None:

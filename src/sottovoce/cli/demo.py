@@ -28,7 +28,8 @@ def demo(
     with progress(sum(c.config.runs * c.config.study().rounds for c in curves)) as advance:
         summaries = [run_curve(c, advance(c.label, c.config.resolved_delta())) for c in curves]
     private = summaries[1]
-    note = f"N = {private.agents}, {runs} runs, bands ± 1 standard error. {guarantee(private)}"
+    measured = f"{runs} runs, bands ± 1 standard error" if runs > 1 else "1 run"
+    note = f"N = {private.agents}, {measured}. {guarantee(private)}"
     lines = [(c.label, s.regret) for c, s in zip(curves, summaries, strict=True)]
     draw_convergence(lines, out, "The paper's synthetic problem", note)
     seconds = time.perf_counter() - began
@@ -36,12 +37,17 @@ def demo(
         methods = [summary.to_dict() for summary in summaries]
         print_json({"methods": methods, "figure": str(out), "seconds": seconds})
         return
-    table = Table(title="Mean simple regret after t queries ± its standard error over runs")
+    give = " ± its standard error over runs" if runs > 1 else ""
+    table = Table(title=f"Mean simple regret after t queries{give}")
     for column in ("method", *(f"t = {t}" for t in MILESTONES)):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
     for summary in summaries:
         regret = summary.regret
-        cells = [f"{regret.mean[t]:.4f} ±{regret.errors[t]:.3f}" for t in MILESTONES]
+        errors = regret.stderr
+        cells = [
+            f"{regret.mean[t]:.4f}" + ("" if errors is None else f" ±{errors[t]:.3f}")
+            for t in MILESTONES
+        ]
         table.add_row(summary.method, *cells)
     OUT.print(table)
     OUT.print("ts: each alone. dp-fts-de: together, in private. control: broadcasts of pure noise.")

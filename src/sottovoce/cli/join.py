@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sottovoce.cli.purse import joined
 from sottovoce.cli.rehearse import Trial, tell
 from sottovoce.cli.result import kept_results, show
 from sottovoce.cli.serve import Insecure
@@ -39,6 +40,13 @@ def join(
     stay: Annotated[
         bool, typer.Option("--stay", help="Stay connected when all trials are run.")
     ] = False,
+    workers: Annotated[int, typer.Option(help="Trials to run side by side, in threads.")] = 1,
+    purse: Annotated[
+        Path | None, typer.Option(help="The purse to enter the study in; default: the user's own.")
+    ] = None,
+    no_purse: Annotated[
+        bool, typer.Option("--no-purse", help="Enter the study in no purse.")
+    ] = False,
 ) -> None:
     """Take part as a site: run a SuperNode that connects to the coordinator, until all is done.
 
@@ -50,6 +58,7 @@ def join(
     from sottovoce.flower.deploy.keys import CA
     from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
     from sottovoce.flower.deploy.project import STUDY, check_project
+    from sottovoce.flower.deploy.roster import sums_only
     from sottovoce.flower.site import leaving
     from sottovoce.flower.studyfile import read_study
 
@@ -59,7 +68,7 @@ def join(
     check(insecure or key is not None, "a site needs its private key: --key")
     trust = None if insecure else root or project / "keys" / CA
     link = commands.Link.parse(address, trust)
-    command = commands.supernode(project, link, key, port)
+    command = commands.supernode(project, link, key, port, workers)
     home, log = project / leaving.HOME, project / leaving.HOME / LOG
     _preflight(project, file, link, key, port, trial)
     for name in (leaving.HOME, commands.HOME):
@@ -70,6 +79,8 @@ def join(
         ERR.print("This site has run all its trials; --stay keeps it connected all the same.")
         show(kept_results(home))
         return
+    if not sums_only(file, key):
+        tell(joined(file, project, purse, no_purse))
     tell(f"What Flower prints goes to {log.absolute()}.")
     env, end = commands.environment(project), time.monotonic() + PATIENCE
     while True:
@@ -96,15 +107,13 @@ def _preflight(
     """What is wrong is said before a process is started."""
     from sottovoce.flower.deploy import preflight
     from sottovoce.flower.deploy.commands import HOST
-    from sottovoce.flower.deploy.roster import enrolled
+    from sottovoce.flower.deploy.roster import enrolled, sums_only
     from sottovoce.flower.result.recorded import recorded
     from sottovoce.flower.site.leaving import HOME
 
-    tries = trial
     if file.study.sums is not None:
-        number, words = enrolled(file, key)
-        ERR.print(words, soft_wrap=True)
-        tries = trial and number < file.study.agents  # others do nothing but sum
+        ERR.print(enrolled(file, key), soft_wrap=True)
+    tries = trial and not sums_only(file, key)
     preflight.check_port(HOST, port)
     if link.root is not None:
         preflight.check_certificate(link.root, "the authority's certificate")

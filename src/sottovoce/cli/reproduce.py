@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Column, Table
 
 from sottovoce.cli.data import have_data
 from sottovoce.cli.show import CLUSTER, OUT, Json, counting, interruptible, print_json
@@ -79,32 +80,49 @@ def reproduce(
 
 
 def _plain(result: FigureResult) -> dict[str, Any]:
-    keys = ("claim", "paper", "measured", "stderr", "interval", "verdict")
+    keys = ("claim", "paper", "measured", "stderr", "interval", "verdict", "needs", "hint")
     claims = [{key: getattr(claim, key) for key in keys} for claim in result.claims]
     return {"name": result.name, "claims": claims}
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A folder made by reproduce.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders made by reproduce or run, or that hold folders of run."),
+    ],
+    page: Annotated[
+        Path | None, typer.Option(help="The page; default: report.html in the first folder.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Also draw each figure into this folder: PNG, SVG, PDF.")
+    ] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="Also put the verdicts into this document.")
     ] = None,
     keep: Annotated[
-        bool, typer.Option(help="In it, keep verdicts of figures that the folder does not hold.")
+        bool, typer.Option(help="In it, keep verdicts of figures that the folders do not hold.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Make one self-contained HTML page of all figures in a folder."""
+    """Make one self-contained HTML page of all figures, and of runs side by side."""
+    from sottovoce.lab.report.figures import check_figure, draw_figures
+    from sottovoce.lab.report.files import read_figures
     from sottovoce.lab.report.markdown import update_markdown
-    from sottovoce.lab.report.page import write_report
+    from sottovoce.lab.report.page import write_page
 
-    path = write_report(folder)
+    found = read_figures(*folders)
+    if figures is not None:
+        check_figure(Path("figure.pdf"))  # said before anything is written
+    path = write_page(found, folders[0] / "report.html" if page is None else page)
+    drawn = [] if figures is None else draw_figures(found, figures)
     if markdown is not None:
-        update_markdown(folder, markdown, keep=keep)
+        update_markdown(found, markdown, keep=keep)
     if as_json:
-        print_json({"page": str(path)})
-    else:
-        OUT.print(f"Page: {path}")
+        print_json({"page": str(path), "figures": [str(each) for each in drawn]})
+        return
+    OUT.print(f"Page: {path}")
+    if figures is not None:
+        OUT.print(f"Figures: {figures}, {len(drawn)} files.")
 
 
 def _changed(
@@ -121,16 +139,25 @@ def _list(figures: list[Figure], as_json: bool) -> None:
         names = [{"name": f.name, "title": f.title, "paper": f.paper} for f in figures]
         print_json({"figures": names})
         return
-    table = Table("name", "group", "paper", "what")
+    table = Table(Column("name", no_wrap=True), "what", box=None, pad_edge=False)
     for figure in figures:
-        table.add_row(figure.name, figure.group, figure.paper, figure.title)
+        place = ", ".join(filter(None, (figure.paper, figure.group)))
+        table.add_row(figure.name, f"{figure.title} [dim]({escape(place)})[/]")
     OUT.print(table)
 
 
 def _show(result: FigureResult) -> None:
-    columns = ("claim", "paper", "measured", "verdict")
-    table = Table(*columns, title=result.heading, title_justify="left")
+    said = any(claim.paper for claim in result.claims)
+    source = ("expected" if result.own else "paper",) if said else ()
+    table = Table(title=escape(result.heading), title_justify="left")
+    for column in ("claim", *source, "measured", "verdict"):
+        table.add_column(column)
     for claim in result.claims:
         verdict = f"[{_STYLES[claim.verdict]}]{claim.verdict}[/]"
-        table.add_row(claim.claim, claim.paper, claim.text, verdict)
+        paper = (escape(claim.paper),) if said else ()
+        table.add_row(escape(claim.claim), *paper, escape(claim.text), verdict)
     OUT.print(table)
+    hints = Counter(claim.hint for claim in result.claims if claim.hint)
+    for hint, count in hints.items():
+        alike = f" ({count} claims)" if count > 1 else ""
+        OUT.print(f"[yellow]within noise[/]{alike}: {hint}.")

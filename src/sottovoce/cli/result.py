@@ -62,7 +62,7 @@ def as_table(kept: Sequence[Kept]) -> dict[str, Any]:
 
 def show(kept: Sequence[Kept]) -> None:
     """All of them in words."""
-    from sottovoce.flower.result import SiteResult
+    from sottovoce.flower.result.data import SiteResult
 
     sites = [each for each, _ in kept if isinstance(each, SiteResult)]
     if len(sites) == 1:
@@ -75,9 +75,10 @@ def show(kept: Sequence[Kept]) -> None:
             for line in coordinator_lines(each):
                 OUT.print(line, soft_wrap=True)
         if len(kept) == 1:
-            ERR.print(f"Kept in {path}", soft_wrap=True)
+            ERR.print(f"Kept in {path}; a page to look at beside it, result.html", soft_wrap=True)
     if len(kept) > 1:
-        ERR.print("Kept as result.json in the folder of each; `sottovoce result SITE` says more.")
+        ERR.print("Kept as result.json, with a page result.html, in the folder of each, such as")
+        ERR.print(str(kept[0][1].with_name("result.html")), soft_wrap=True)
 
 
 def site_lines(found: SiteResult) -> list[Text]:

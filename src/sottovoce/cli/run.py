@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -37,8 +38,8 @@ def run(
     settings: Annotated[
         str | None, typer.Option(help="The paper's constants: synthetic or real-world.")
     ] = None,
-    agents: Annotated[int | None, typer.Option(help="N.")] = None,
-    rounds: Annotated[int | None, typer.Option(help="T.")] = None,
+    agents: Annotated[int | None, typer.Option(help="N, how many agents.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="T, queries of each after its first.")] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="ε, in place of z: the least noise that keeps within it.")
     ] = None,
@@ -51,7 +52,9 @@ def run(
     device: Annotated[str | None, typer.Option(help="A device of PyTorch's, such as cuda.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
     cluster: Annotated[str | None, typer.Option(help=CLUSTER)] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; default: results/PROBLEM-METHOD.")
+    ] = None,
     as_json: Json = False,
     **changes: Any,
 ) -> None:
@@ -82,11 +85,14 @@ def _show(problem: str, summary: Summary, folder: Path) -> None:
     from sottovoce.lab.problems import problem_named
 
     regret, measure = summary.regret, problem_named(problem).setting.measure
-    table = Table(title=f"{summary.method} on {problem}: {measure}, mean over agents")
-    for column in ("t", "mean", "± standard error"):
+    OUT.print(f"{summary.method} on {problem}: {measure}, mean over agents")
+    table = Table()
+    give = regret.stderr  # a single run has none
+    for column in ("t", "mean", *([] if give is None else ["± standard error"])):
         table.add_column(column, justify="right")
     for t in sorted({0, 5, 10, 20, 40, 60, summary.rounds} & set(regret.t)):
-        table.add_row(str(t), f"{regret.mean[t]:.4f}", f"{regret.errors[t]:.4f}")
+        error = [] if give is None else [f"{give[t]:.4f}"]
+        table.add_row(str(t), f"{regret.mean[t]:.4f}", *error)
     OUT.print(table)
     if summary.failed_trials:
         ERR.print(f"{summary.failed_trials} trials failed; their agents learnt nothing there.")
@@ -94,6 +100,7 @@ def _show(problem: str, summary: Summary, folder: Path) -> None:
         OUT.print(f"Vectors clipped: {summary.clipped_fraction:.2%}.")
     OUT.print(guarantee(summary))
     OUT.print(f"Results: {folder}. {summary.seconds:.1f} seconds of computing.")
+    OUT.print(f"A page of this and other runs: sottovoce report {shlex.quote(str(folder))} ...")
 
 
 def _folder(problem: str, method: str) -> str:

@@ -89,7 +89,7 @@ def register(
     """Let sites in by their public keys, and write sites.toml; sites already in it are kept."""
     from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.deploy.superlink import register_sites
-    from sottovoce.flower.sites import NAME, read_roster
+    from sottovoce.flower.sites import NAME, read_parties, read_roster
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
@@ -102,16 +102,18 @@ def register(
         return
     kind = "aggregators" if aggregators else "sites"
     OUT.print(f"{project / NAME} lists {len(sites)} {kind}: {', '.join(sites)}", soft_wrap=True)
-    if aggregators or (study.sums is not None and study.sums.aggregators):
-        ERR.print(f"Every party needs {NAME} beside its study.toml, once all are listed.")
-    elif len(sites) != agents:
+    listed, summing = map(len, read_parties(project / NAME))
+    wanted = 0 if study.sums is None else study.sums.aggregators
+    if (listed, summing) != (agents, wanted):
+        more = f" and {wanted} aggregators; {listed} and {summing} are listed" if wanted else ""
         ERR.print(
-            f"warning: study.toml says {agents} agents; a run needs as many sites",
+            f"warning: study.toml says {agents} agents{more}; a run needs as many sites",
             style="yellow",
         )
     elif study.sums is not None:
         digest = read_roster(project / NAME).digest
-        OUT.print(f"Every site needs {NAME} beside its study.toml; its keys: {digest}")
+        party = "party" if wanted else "site"
+        OUT.print(f"Every {party} needs {NAME} beside its study.toml; its keys: {digest}")
 
 
 @private()

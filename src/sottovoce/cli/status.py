@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from sottovoce.cli.ledgers import ledger_in, together
 from sottovoce.cli.show import (
     OUT,
     Found,
@@ -25,7 +26,7 @@ from sottovoce.cli.show import (
     number,
     print_json,
 )
-from sottovoce.errors import InvalidInput, LedgerError
+from sottovoce.errors import InvalidInput, LedgerError, check
 
 if TYPE_CHECKING:
     from sottovoce.federation.study import FederatedStudy
@@ -33,31 +34,65 @@ if TYPE_CHECKING:
     from sottovoce.privacy.ledger import Entry
 
 _REFRESH = 1.0  # seconds
+_SAID = "what the release said"
 _COUNTS = ("replied", "spoke", "absent", "rejected")
 _OURS = ("budget", "simulation")  # what a ledger holds beside the study's own constants
 
 
 def status(
-    ledger: Annotated[Path, typer.Argument(help="A study's ledger, such as ledger.db.")],
+    ledgers: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Ledgers, or coordinators' project folders; default: this folder."),
+    ] = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Refresh until the study is over.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Where a federation stands: rounds released, privacy spent and left, who was there."""
-    found = look(ledger)
+    """Where federations stand: rounds released, privacy spent and left, who was there."""
+    paths = [ledger_in(path) for path in ledgers or [Path()]]
+    check(len(set(paths)) == len(paths), "a ledger must be given once")
+    found = [look(path) for path in paths]
     if as_json:
-        print_json(found)
+        sum_ = {} if len(found) == 1 else {"ledgers": found, "together": _together(paths, found)}
+        print_json(sum_ or found[0])
         return
     if not watch:
-        OUT.print(_page(found))
+        OUT.print(_pages(paths, found))
         return
-    shown = Live(_page(found), console=OUT, auto_refresh=False)
+    shown = Live(_pages(paths, found), console=OUT, auto_refresh=False)
     with interruptible("stopped watching; the study goes on"), shown as live:
-        while not found["over"]:
+        while not all(each["over"] for each in found):
             time.sleep(_REFRESH)
-            found = look(ledger)
-            live.update(_page(found), refresh=True)
+            found = [look(path) for path in paths]
+            live.update(_pages(paths, found), refresh=True)
+
+
+def _together(paths: Sequence[Path], found: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    from sottovoce.privacy.ledger import read_ledger
+
+    events = [entry.release.event for path in paths for entry in read_ledger(path).entries]
+    return together(events, [each["delta"] for each in found])
+
+
+def _pages(paths: Sequence[Path], found: Sequence[dict[str, Any]]) -> Group:
+    """A page for each ledger, and what they come to for who was in all of them."""
+    if len(found) == 1:
+        return _page(found[0])
+    shown: list[RenderableType] = []
+    for path, each in zip(paths, found, strict=True):
+        shown += [Text(str(path), style="bold"), _page(each), Text()]
+    all_ = _together(paths, found)
+    shown.append(
+        Text(
+            f"All {len(found)} together, for a site that spoke in every round of each: "
+            f"ε = {number(all_['epsilon'])} for all that it said (zero-out), "
+            f"{number(all_['replace_one'])} for one record at it (replace-one); "
+            f"δ = {all_['delta']:.3g}, pld. Which studies a site was in only the site knows: "
+            f"`sottovoce purse show`."
+        )
+    )
+    return Group(*shown)
 
 
 def look(ledger: Path) -> dict[str, Any]:
@@ -139,6 +174,8 @@ def _spent(events: tuple[Event, ...], delta: float) -> tuple[Found, Found]:
 
 
 def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -> dict[str, Any]:
+    from sottovoce.flower.coordinator.worth import worth
+
     line: dict[str, Any] = {}
     for each in journal:
         if each.get("event") == "closed" and each.get("round") == entry.round:
@@ -148,18 +185,9 @@ def _round(entry: Entry, study: FederatedStudy, journal: list[dict[str, Any]]) -
         "round": entry.round,
         "time": str(line["time"])[:40] if "time" in line else None,
         **counts,
-        "signal_to_noise": _signal_to_noise(entry, study),
+        **worth(entry, study, counts["spoke"])._asdict(),
         "digest": entry.digest,
     }
-
-
-def _signal_to_noise(entry: Entry, study: FederatedStudy) -> float | None:
-    """An estimate from what everybody was sent: |v|² is P·M·σ² of noise plus what was said."""
-    vectors, noise = entry.release.vectors, study.noise_of(entry.round)
-    if noise == 0:
-        return None
-    excess = float((vectors**2).sum()) / (vectors.size * noise**2) - 1
-    return math.sqrt(max(0.0, excess))
 
 
 def _page(found: dict[str, Any]) -> Group:
@@ -178,15 +206,14 @@ def _page(found: dict[str, Any]) -> Group:
         *map(Text, meanings(found["epsilon_by_accountant"], found["replace_one"])),
     ]
     table = Table(title="Rounds released")
-    for column in ("round", "time (UTC)", *_COUNTS, "signal to noise"):
-        left = column.startswith("time")
+    for column in ("round", "time (UTC)", *_COUNTS, _SAID):
+        left = column in ("time (UTC)", _SAID)
         table.add_column(column, justify="left" if left else "right", no_wrap=left)
     for each in found["by_round"]:
         when = "unknown" if each["time"] is None else each["time"][5:19].replace("T", " ")
         words = [when, *(_word(each[name]) for name in _COUNTS)]
-        ratio = each["signal_to_noise"]
-        table.add_row(str(each["round"]), *words, "-" if ratio is None else f"{ratio:.2f}")
-    notes = [Text("Signal to noise is an estimate from what was sent to all.")]
+        table.add_row(str(each["round"]), *words, each["said"])
+    notes = [Text("What a release said is an estimate from what was sent to all.")]
     if not found["journal"]:
         notes.append(Text("There is no journal beside the ledger: who was there is unknown."))
     rounds: list[RenderableType] = [table, *notes] if found["by_round"] else []

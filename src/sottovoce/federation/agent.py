@@ -127,6 +127,7 @@ class Agent(Searcher):
             "direction": self.direction,
             "surrogate": self.surrogate.to_dict(),
             "initial": self._initial_points(),
+            "earlier": self._batch.trials.earlier,
             "points": self._points().tolist(),
             "values": [None if math.isnan(value) else value for value in self._values()],
             "random": self._generator().bit_generator.state,
@@ -165,8 +166,11 @@ class Agent(Searcher):
         """Take over what `save` wrote; raises on anything that does not fit."""
         if content["surrogate"] != self.surrogate.to_dict():
             raise InvalidInput(f"it was saved with another surrogate, {content['surrogate']}")
-        for point, value in zip(content["points"], content["values"], strict=True):
-            self.tell(self.study.space.decode(np.asarray(point, dtype=float)), value)
+        earlier = content.get("earlier", 0)
+        told = zip(content["points"], content["values"], strict=True)
+        for number, (point, value) in enumerate(told):
+            params = self.study.space.decode(np.asarray(point, dtype=float))
+            (self.add_earlier if number < earlier else self.tell)(params, value)
         self._plan(content["initial"])
         self._generator().bit_generator.state = content["random"]
         if content["broadcast"] is not None:

@@ -25,12 +25,10 @@ def aggregate(
     round_number: int,
     vectors: Array,
     source: Source,
-    overwrite: bool = False,
     shares: FloatArray | None = None,
 ) -> Release:
     """What a round publishes, from the vectors of all agents (N, M), zero rows for the absent.
 
-    overwrite: the vectors are not needed afterwards, which saves a copy of them.
     shares: where every agent adds its own noise, the sum of their normal draws (P·M,). This is
     then what the sum that nobody can open alone gives too, to its grid; simulation only.
     """
@@ -44,7 +42,7 @@ def aggregate(
         return unprotected(vectors, weights, source.label)
     if method.noise_only:
         return noise_only(weights, method.features, method.mechanism, source)
-    return release(vectors, weights, method.mechanism, source, overwrite)
+    return release(vectors, weights, method.mechanism, source)
 
 
 def _with_shares(

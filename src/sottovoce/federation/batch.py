@@ -45,6 +45,7 @@ class Trials:
     raw: Array
     count: int = 0
     failed: bool = False  # whether any trial did
+    earlier: int = 0  # the first so many are from before the study
 
 
 @dataclass
@@ -163,7 +164,8 @@ class Batch:
     def joint_kernel(self) -> Kernel:
         """Each agent's kernel and trust jointly with the shared function, up to date."""
         for count in self._due(self.joint):
-            shared = self.shared.mean_function(self.study.releases_by(count))
+            since = count - self.trials.earlier
+            shared = self.shared.mean_function(self.study.releases_by(since))
             points, known = self.domain.points(count), self.surrogate.kernel
             kernel = fitted_jointly(points, self.raw(count), shared, self.joint.kernel, known)
             self.joint = Fitted(kernel, count)
@@ -174,7 +176,7 @@ class Batch:
 
         They do not depend on when the kernel is needed, so nor does the kernel.
         """
-        initial, every = self.study.method.initial, self.surrogate.refit
+        initial, every = self.study.method.initial + self.trials.earlier, self.surrogate.refit
         first = initial if fitted.trials < initial else fitted.trials + every
         return range(first, self.trials.count + 1, every)
 

@@ -57,8 +57,8 @@ class Searcher:
 
     @property
     def trials(self) -> int:
-        """How many trials it has been told of, failed ones included."""
-        return self._batch.trials.count
+        """How many trials of the study it has been told of, failed ones included."""
+        return self._batch.trials.count - self._batch.trials.earlier
 
     @property
     def observations(self) -> int:
@@ -81,17 +81,18 @@ class Searcher:
     def ask(self, running: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
         """The parameters to try next; `running` are those of trials not yet told.
 
-        An acquisition by Thompson sampling takes no notice of them: its draws differ anyway.
+        An acquisition by Thompson sampling takes no notice of them: its draws differ anyway. While
+        initial trials run, the next of them is asked for, and after the last that again.
         """
         encoded = [self.study.space.encode(params) for params in running]
         self._batch.pending = np.stack(encoded)[None] if encoded else None
+        number, initial = self.trials + len(encoded), self.study.method.initial
         if self.starting:
             if self._initial is None:
                 self._initial = policy.initial_queries(self._batch)
-            chosen = self._initial[:, self.trials]
+            chosen = self._initial[:, min(number, initial - 1)]
         else:
-            query = self.trials - self.study.method.initial + 1
-            chosen = policy.next_query(self._batch, query)
+            chosen = policy.next_query(self._batch, number - initial + 1)
         return self.study.space.decode(self._batch.domain.decoded(chosen)[0])
 
     def tell(self, params: Mapping[str, Any], value: float | None) -> None:
@@ -99,15 +100,26 @@ class Searcher:
 
         A failed trial teaches the agent nothing, but counts as one of its queries.
         """
+        self._add(params, math.nan if value is None else _finite(value))
+
+    def add_earlier(self, params: Mapping[str, Any], value: float) -> None:
+        """A value from before the study: it counts as knowledge, not as one of its queries.
+
+        Initial trials are run all the same. All such values come before the first that is told.
+        """
+        check(self.trials == 0, "earlier values come before the study's own", trials=self.trials)
+        self._add(params, _finite(value))
+        self._batch.trials.earlier += 1
+
+    def _add(self, params: Mapping[str, Any], value: float) -> None:
         point = self.study.space.encode(params)
-        raw = math.nan if value is None else _finite(value) * self._sign
         trials = self._batch.trials
         if trials.count == trials.raw.shape[1]:
             trials = self._batch.trials = _with_room(self.study, trials)
         trials.where[0, trials.count] = self._batch.domain.encoded(point[None, None])[0, 0]
-        trials.raw[0, trials.count] = raw
+        trials.raw[0, trials.count] = value * self._sign
         trials.count += 1
-        trials.failed = trials.failed or value is None
+        trials.failed = trials.failed or math.isnan(value)
 
     @property
     def _sign(self) -> float:
@@ -148,7 +160,7 @@ def _with_room(study: FederatedStudy, trials: Trials) -> Trials:
     """The same trials with room for as many more."""
     larger = _empty(study, 2 * trials.count)
     larger.where[:, : trials.count], larger.raw[:, : trials.count] = trials.where, trials.raw
-    larger.count, larger.failed = trials.count, trials.failed
+    larger.count, larger.failed, larger.earlier = trials.count, trials.failed, trials.earlier
     return larger
 
 

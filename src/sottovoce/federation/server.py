@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,9 @@ from sottovoce.privacy.notes import SPEAKERS
 from sottovoce.privacy.release import (
     Release,
 )
+
+_BLOCK = 1024  # vectors copied at a time: they stay in the processor's cache
+_STUDY, _ROUND, _AGENT, _VECTOR = map(attrgetter, ("study", "round", "agent", "vector"))
 
 
 class Server:
@@ -160,12 +164,10 @@ class Server:
 
     def _take_whole(self, batch: list[Message]) -> bool:
         """Take all at once if none of them would be refused; else none is taken."""
-        studies, rounds = {message.study for message in batch}, {message.round for message in batch}
+        studies, rounds = set(map(_STUDY, batch)), set(map(_ROUND, batch))
         if studies != {self.study.fingerprint} or rounds != {self._open}:
             return False
-        found = _sorted(
-            [message.agent for message in batch], [message.vector for message in batch], self.study
-        )
+        found = _sorted(list(map(_AGENT, batch)), list(map(_VECTOR, batch)), self.study)
         if found is None or np.any(self._sent[found[0]]):
             return False
         agents, vectors = found
@@ -185,7 +187,7 @@ class Server:
         if self._open is None:
             raise ProtocolError("no round is open")
         if self._ledger.find(self._open) is None:
-            published = aggregate(self.study, self._open, self._vectors, self._source, True)
+            published = aggregate(self.study, self._open, self._vectors, self._source)
             return self._publish(published)
         return self._publish(None)
 
@@ -295,15 +297,18 @@ def _sorted(
 
 def _stacked(vectors: list[FloatArray], rows: FloatArray) -> bool:
     """Write vectors to the rows of an array; whether `_accepted` takes each, and as it is."""
-    flat = rows.reshape(-1)
     if {*map(type, vectors)} != {np.ndarray}:
         return False
     try:
         if {*map(len, vectors)} != {rows.shape[1]}:
             return False
-        np.concatenate(vectors, out=flat, casting="no")
+        for start in range(0, len(vectors), _BLOCK):
+            flat = rows[start : start + _BLOCK].reshape(-1)
+            np.concatenate(vectors[start : start + _BLOCK], out=flat, casting="no")
+            with np.errstate(over="ignore", invalid="ignore"):
+                # the square of an entry beyond LARGEST alone is more, and NaN is below nothing
+                if not flat @ flat < LARGEST**2 / 2:
+                    return False
     except (TypeError, ValueError):  # another dtype, another number of axes
         return False
-    with np.errstate(over="ignore", invalid="ignore"):
-        # the square of an entry beyond LARGEST alone is more, and NaN is below nothing
-        return bool(flat @ flat < LARGEST**2 / 2)
+    return True

@@ -83,6 +83,15 @@ def check_type(name: str, kind: type, value: object) -> None:
     check(right, f"{name} must be {_WORDS[kind]}", **{name: value})
 
 
+def setting_of(method: Method, name: str) -> Any:
+    """What the setting of that name is in a method; None where the method lacks its part."""
+    setting = SETTINGS[name]
+    owner = getattr(method, setting.part) if setting.part else method
+    if setting.part == "weights":
+        return next((word for word, known in NAMED_WEIGHTS.items() if known == owner), None)
+    return getattr(owner, setting.field, None)
+
+
 def with_settings(method: Method, changes: Mapping[str, Any]) -> Method:
     """The method with these settings changed; what does not fit it is refused."""
     check_settings(changes)

@@ -114,7 +114,7 @@ def read_parties(path: str | Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _check_tables(data: Mapping[str, Any]) -> None:
     right = list(data) in TABLES and all(isinstance(table, dict) for table in data.values())
-    rule = "it must have one table, [sites], or a table [keys] after it"
+    rule = "it must have a table [sites], then [aggregators] if there are any, then [keys] if any"
     check(right, rule, tables=list(data))
 
 

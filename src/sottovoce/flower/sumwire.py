@@ -23,6 +23,7 @@ from sottovoce.secure_sum.protocol import Answer
 if TYPE_CHECKING:
     from flwr.app import RecordDict
 
+LARGEST_CALL = 4 * LARGEST_ARRAY  # bytes: the packets of 100,000 speakers to one aggregator
 Kind = Literal["share", "busy", "refused"]
 _KINDS: tuple[str, ...] = get_args(Kind)
 
@@ -52,7 +53,10 @@ class SumCall:
     def from_records(cls, records: RecordDict) -> SumCall:
         """The call in Flower's form; anything else is refused."""
         plain = plain_of(records, {"agent": int})
-        speakers, packets = _numbers(checked_field(plain, "speakers", list)), packets_in(plain)
+        speakers, packets = (
+            _numbers(checked_field(plain, "speakers", list)),
+            packets_in(plain, LARGEST_CALL),
+        )
         if len(speakers) != len(packets):
             raise ProtocolError(f"{len(speakers)} speakers must have as many packets")
         return cls(plain["study"], plain["round"], plain["agent"], speakers, packets)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 SCHEMA = 2
 RECORD = "sottovoce"  # name of the record of plain values
 
+Read = TypeVar("Read")
 Answer = Literal["vector", "sealed", "done", "busy", "refused", "left"]
 _ANSWERS: tuple[str, ...] = get_args(Answer)
 TEXT = 500  # characters of a reason that are kept
@@ -151,14 +152,24 @@ class Reply:
         return cls(study, number, agent, answer, vector, reason, plain["heard"], head, packets)
 
 
-def packets_in(plain: Mapping[str, Any]) -> tuple[bytes, ...]:
+def read_safely(read: Callable[[RecordDict], Read], records: RecordDict) -> Read:
+    """What `read` makes of a reply; whatever a party sends, it stops nobody but itself."""
+    try:
+        return read(records)
+    except ProtocolError:
+        raise
+    except Exception as error:
+        raise ProtocolError(f"its reply cannot be read: {type(error).__name__}") from error
+
+
+def packets_in(plain: Mapping[str, Any], largest: int = LARGEST_ARRAY) -> tuple[bytes, ...]:
     """Packets to members, or to one member from all speakers."""
     packets = checked_field(plain, "packets", list)
     if not all(isinstance(each, bytes) for each in packets):
         raise ProtocolError("'packets' of a message must hold bytes")
     size = sum(map(len, packets))
-    if size > LARGEST_ARRAY:
-        raise ProtocolError(f"'packets' must hold at most {LARGEST_ARRAY} bytes, got {size}")
+    if size > largest:
+        raise ProtocolError(f"'packets' must hold at most {largest} bytes, got {size}")
     return tuple(packets)
 
 

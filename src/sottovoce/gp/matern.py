@@ -8,11 +8,17 @@ for another. k = σ² (1 + √5 r + 5r²/3) exp(−√5 r), the Matérn kernel o
 θ (B, A + 2) holds log ℓ_a, log σ², log λ. What is maximised is log p(y) + log p(θ), for values y of
 about unit variance, with log-normal priors: ℓ around √A/4, as points in a cube of more
 dimensions lie further apart; σ² around 1; λ small but free to grow.
+
+With something shared by all there are two models: alone, and together with κ times the shared
+function, log κ a further number of θ. Which of them holds is decided for each history by the
+density of its own values: together as long as log p is larger than alone by n/10 − 1.5 after n
+values. So at first, when values say little, sharing is believed; later it has to be borne out.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -21,13 +27,15 @@ from array_api_compat import device
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.optim.bfgs import ascend
 
+Objective = Callable[[Array], tuple[Array, Array]]
+
 _ROOT5 = math.sqrt(5.0)
 # (centre, standard deviation) of the priors' logarithms, and bounds
 _LENGTH = (0.25, 1.0)  # times √A
 _VARIANCE = (1.0, 1.0)
 _NOISE = (1e-4, 2.0)
 _TRUST = (0.4, 1.2)
-_DISTRUST = 0.03  # where a second climb begins
+_PROOF = (-1.5, 0.1)  # what the gain in log density must be to trust: at n = 0, and for each n
 _BOUNDS = ((0.02, 50.0), (0.05, 20.0), (1e-6, 2.0), (0.02, 3.0))
 # (ℓ/√A, σ², λ, κ) to climb from: smooth, wavy, mostly noise
 _GUESSES = ((0.5, 1.0, 1e-3, 0.5), (0.2, 1.0, 1e-3, 0.5), (0.7, 0.5, 0.3, 0.5))
@@ -114,24 +122,31 @@ def fit_map(
     """The kernel of highest posterior density of each history, and its trust (B,).
 
     points (B, t, D), y (B, t) of about unit variance, mask (B, t) true where there is an
-    observation. It depends on the data alone: the climb begins at the best of a few guesses.
+    observation. It depends on the data alone: the climb begins at the best of a few guesses. A
+    trust of 0: its values do not bear out what is shared, and the kernel is that of who is alone.
     """
     xp = array_namespace(points, y)
-    squares, A = coordinates.squares(points), coordinates.parameters
-    objective = partial(log_posterior, squares, xp.where(mask, y, 0.0), mask, shared=shared)
-    lower, upper = (_row(y, A, *(b[k] for b in _BOUNDS)) for k in (0, 1))
-    guesses = (_row(y, A, ell * math.sqrt(A), *sizes) for ell, *sizes in _GUESSES)
-    starts = xp.stack([guess + xp.zeros_like(y[:, :1]) for guess in guesses])
-    if shared is None:
-        lower, upper, starts = lower[:, :-1], upper[:, :-1], starts[..., :-1]
-    start = _best(starts, xp.stack([objective(start)[0] for start in starts]))
-    theta, height = ascend(objective, start, lower, upper, iterations, tolerance=1e-3)
-    if shared is not None:  # a kernel that suits the whole function may be another hill
-        alone = xp.concat([start[:, :-1], xp.full_like(start[:, -1:], math.log(_DISTRUST))], axis=1)
-        other, above = ascend(objective, alone, lower, upper, iterations, tolerance=1e-3)
-        theta = _best(xp.stack([theta, other]), xp.stack([height, above]))
+    A = coordinates.parameters
+    density = partial(log_posterior, coordinates.squares(points), xp.where(mask, y, 0.0), mask)
+    guesses = [_row(y, A, ell * math.sqrt(A), *sizes) for ell, *sizes in _GUESSES]
+    starts = [guess + xp.zeros_like(y[:, :1]) for guess in guesses]
+    bounds = [_row(y, A, *(b[k] for b in _BOUNDS)) for k in (0, 1)]
+
+    def climbed(objective: Objective, starts: list[Array]) -> tuple[Array, Array]:
+        start = _best(xp.stack(starts), xp.stack([objective(start)[0] for start in starts]))
+        lower, upper = (bound[:, : start.shape[1]] for bound in bounds)
+        return ascend(objective, start, lower, upper, iterations, tolerance=1e-3)
+
+    theta, height = climbed(density, [start[:, :-1] for start in starts])
+    trust = None
+    if shared is not None:
+        starts.append(xp.concat([theta, starts[0][:, -1:]], axis=1))
+        joint, above = climbed(partial(density, shared=shared), starts)
+        count = xp.sum(xp.astype(mask, y.dtype), axis=-1)
+        trusts = above - height > _PROOF[0] + _PROOF[1] * count
+        trust = xp.where(trusts, xp.exp(joint[:, -1]), 0.0)
+        theta = xp.where(trusts[:, None], joint[:, :-1], theta)
     values = xp.exp(theta)
-    trust = None if shared is None else values[:, A + 2]
     return Matern(coordinates, values[:, :A], values[:, A], values[:, A + 1]), trust
 
 

@@ -76,7 +76,7 @@ def table(
     for k, row in enumerate(rows):
         cells = [f'<th scope="row" role="rowheader"{_class(row[0][0])}>{row[0][1]}</th>']
         for (_, head), (name, cell) in zip(heads[1:], row[1:], strict=True):
-            label = f' data-label="{head}"' if kind == "stacks" else ""
+            label = f' data-label="{head}"' if "stacks" in kind.split() else ""
             cells.append(f'<td role="cell"{_class(name)}{label}>{cell}</td>')
         mark = f' data-x="{marks[k]!r}"' if marks else ""
         body.append(f'<tr role="row"{mark}>{"".join(cells)}</tr>')

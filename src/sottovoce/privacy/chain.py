@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sottovoce.privacy.events import to_dict
 from sottovoce.privacy.release import Release
 
 GENESIS = b"\0" * 32
+SHOWN = 3  # constants that are named when a ledger is of another study
 
 
 def entry_digest(
@@ -55,9 +56,22 @@ def constants_in(header: str) -> dict[str, Any]:
 
 
 def difference(found: str, wanted: str) -> str:
-    """The public constants in which two studies differ."""
+    """The first public constants in which two studies differ, and what to do about it."""
     ours, theirs = constants_in(wanted), constants_in(found)
-    differing = [key for key in sorted(set(ours) | set(theirs)) if ours.get(key) != theirs.get(key)]
-    if not theirs or not differing:
+    if not theirs or ours == theirs:
         return "its first entry is not a study"
-    return "; ".join(f"{k} is {theirs.get(k)!r} there and {ours.get(k)!r} here" for k in differing)
+    mine, other = dict(_leaves(ours)), dict(_leaves(theirs))
+    names = sorted({*mine, *other}, key=lambda name: (name.count("."), name))
+    names = [name for name in names if mine.get(name) != other.get(name)]
+    said = [f"{n} is {other.get(n)!r} there and {mine.get(n)!r} here" for n in names[:SHOWN]]
+    more = [f"{len(names) - SHOWN} more differ"] if len(names) > SHOWN else []
+    advice = "go on with the settings, and the version of Sottovoce, that it was begun with"
+    return f"{'; '.join([*said, *more])}. To finish it, {advice}"
+
+
+def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _leaves(value, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, data

@@ -13,10 +13,9 @@ sent nothing, a crash after it finds the same bytes again. Nothing of any single
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from sottovoce.privacy.chain import (
     written,
 )
 from sottovoce.privacy.events import Event, from_dict
+from sottovoce.privacy.head import Head, beside, compare, read_head, write_head
 from sottovoce.privacy.notes import ANSWERS, Notes, read_notes, transaction, write_note
 from sottovoce.privacy.release import Release
 
@@ -78,13 +78,6 @@ class _Chain(NamedTuple):
     notes: Notes
 
 
-class _Head(NamedTuple):
-    """What the file beside a ledger remembers of it."""
-
-    entries: int
-    digest: bytes
-
-
 class Ledger:
     """A study's ledger; creates it, or opens and verifies the one that is there.
 
@@ -122,7 +115,7 @@ class Ledger:
                 f"{self._name} belongs to another study: {difference(chain.study, header)}"
             )
         if self._head_path is not None and not new:
-            _compare(_remembered(self._head_path), chain, self._name)
+            compare(read_head(self._head_path), chain.digests, self._name)
         self._entries, self._digest = chain.entries, chain.digests[-1]
         self._first, self._notes = chain.digests[0].hex(), chain.notes
         self._count = len(chain.digests)
@@ -203,7 +196,7 @@ class Ledger:
 
     @property
     def _head_path(self) -> Path | None:
-        return None if self.path is None else _beside(self.path)
+        return None if self.path is None else beside(self.path)
 
     def _holds_something(self) -> bool:
         """Whether there is a record already; a record that lost its file is refused."""
@@ -232,21 +225,10 @@ class Ledger:
         )
 
     def write_head(self) -> None:
-        """Replace the head file as a whole, so that a kill leaves the old one or the new one."""
+        """Keep the newest digest beside the file."""
         if self._head_path is None:
             return
-        text = canonical({"digest": self.head, "entries": self._count})
-        part = self._head_path.with_name(self._head_path.name + ".part")
-        try:
-            with part.open("w") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self._head_path)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise LedgerError(f"{self._head_path} could not be written: {error}") from error
+        write_head(self._head_path, Head(self._count, self._digest))
 
 
 def read_ledger(path: str | Path) -> LedgerView:
@@ -264,8 +246,11 @@ def read_ledger(path: str | Path) -> LedgerView:
         4
     """
     file, name = Path(path), f"ledger {path}"
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "is not there"
+        raise LedgerError(f"{name} {what}: it must be the file of a study's ledger")
     # Before the entries: a server at work commits first, so what is read later is never shorter.
-    head = _remembered(_beside(file))
+    head = read_head(beside(file))
     try:
         uri = f"{file.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as db:
@@ -280,41 +265,11 @@ def read_ledger(path: str | Path) -> LedgerView:
                 f"{file}-journal, which that needs"
             ) from error
         raise LedgerError(f"{name} cannot be read as a ledger: {error}") from error
-    _compare(head, chain, name)
+    compare(head, chain.digests, name)
     constants = constants_in(chain.study)
     if not constants:
         raise LedgerError(f"the first entry of {name} is not a study")
     return LedgerView(constants, tuple(chain.entries.values()), chain.digests[-1].hex())
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(path.name + ".head")
-
-
-def _remembered(path: Path) -> _Head | None:
-    """What a head file says; None if there is none."""
-    try:
-        head = json.loads(path.read_text())
-        return _Head(int(head["entries"]), bytes.fromhex(head["digest"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LedgerError(f"{path} is damaged, or cannot be read: {error}") from error
-
-
-def _compare(head: _Head | None, chain: _Chain, name: str) -> None:
-    """Refuse a ledger that is shorter than, or different from, what its head remembers."""
-    count = len(chain.digests)
-    if head is None:
-        if count == 1:  # killed between the first commit and its head
-            return
-        raise LedgerError(f"the head is missing: whether {name} is whole cannot be told")
-    if head.entries > count:
-        raise LedgerError(
-            f"{name} was truncated: it has {count} entries, its head says {head.entries}"
-        )
-    if head.entries < 1 or chain.digests[head.entries - 1] != head.digest:
-        raise LedgerError(f"{name} and its head disagree: one of them was changed")
 
 
 def _verified(db: sqlite3.Connection) -> _Chain:

@@ -36,7 +36,7 @@ from sottovoce.privacy.noise import Source
 
 Sensitivity = Literal["paper", "tight"]
 SENSITIVITIES: tuple[Sensitivity, ...] = ("paper", "tight")
-_ROWS = 1024  # clipped at a time: they stay in the processor's cache
+_ROWS = 1024  # clipped and summed at a time: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -115,27 +115,20 @@ class Release:
     event: Event
 
 
-def clipped(vectors: Any, limit: float, overwrite: bool = False) -> Any:
-    """Each row scaled down to norm `limit` if above it; rows that are not sane become zero.
+def clipped(vectors: Any, limit: float) -> Any:
+    """Each row scaled down to norm `limit` if above it; rows that are not sane become zero."""
+    sane, divisors = _divisors(vectors, limit)
+    return sane / divisors
 
-    overwrite: the caller has no further use for its array, so that the result may take its place.
+
+def _divisors(vectors: Any, limit: float, summed: Any = None) -> tuple[Any, Any]:
+    """The rows, zero where they are not sane, and what scales each down: at least 1.
+
+    summed: the rows' sums of squares, of whoever has a faster way to them.
     """
-    if not isinstance(vectors, np.ndarray) or vectors.dtype.kind != "f" or len(vectors) <= _ROWS:
-        sane, divisors = _divisors(vectors, limit)
-        return sane / divisors
-    result = vectors if overwrite else np.empty_like(vectors)
-    for start in range(0, len(vectors), _ROWS):
-        rows = slice(start, start + _ROWS)
-        sane, divisors = _divisors(vectors[rows], limit)
-        np.divide(sane, divisors, out=result[rows])
-    return result
-
-
-def _divisors(vectors: Any, limit: float) -> tuple[Any, Any]:
-    """The rows, zero where they are not sane, and what scales each down: at least 1."""
     xp = array_namespace(vectors)
     with np.errstate(over="ignore", invalid="ignore"):  # seen below
-        squares = xp.sum(vectors * vectors, axis=-1, keepdims=True)
+        squares = xp.sum(vectors * vectors, axis=-1, keepdims=True) if summed is None else summed
     # An entry beyond LARGEST alone has a larger square, and NaN is below nothing: where all sums
     # are below this, no entry needs a look.
     if not bool(xp.all(squares < LARGEST**2 / 2)):
@@ -177,16 +170,40 @@ def limited_sum(
     weights: NDArray[np.float64],
     chosen: NDArray[np.bool_],
     mechanism: Mechanism,
-    overwrite: bool = False,
 ) -> NDArray[np.float64]:
     """Step 1: Σ over the chosen of φ_n^(i) clip(ω_n) / q, (P, M); one agent moves it by ≤ Δ."""
     regions, agents = weights.shape
     xp = array_namespace(vectors)
     limit = mechanism.clip / math.sqrt(regions)
     shares = weights * chosen / mechanism.rate(agents)
+    if _in_blocks(vectors):
+        return _sum_by_blocks(vectors, shares, limit)
     shares = xp.asarray(shares, dtype=vectors.dtype, device=vectors.device)
-    total = shares @ clipped(vectors, limit, overwrite)
+    total = shares @ clipped(vectors, limit)
     return np.asarray(to_device(total, "cpu"), dtype=np.float64)
+
+
+def _in_blocks(vectors: Any) -> bool:
+    """Whether there are so many that they do not fit a processor's cache."""
+    return isinstance(vectors, np.ndarray) and vectors.dtype == np.float64 and len(vectors) > _ROWS
+
+
+def _sum_by_blocks(
+    vectors: NDArray[np.float64], shares: NDArray[np.float64], limit: float
+) -> NDArray[np.float64]:
+    """The same, read once: a block of rows is looked at, and summed while it is close by.
+
+    What would scale a row down scales its share instead, which is the same product.
+    """
+    total = np.zeros((len(shares), vectors.shape[1]))
+    for start in range(0, len(vectors), _ROWS):
+        rows = slice(start, start + _ROWS)
+        block = vectors[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.einsum("ij,ij->i", block, block)[:, None]
+        sane, divisors = _divisors(block, limit, squares)
+        total += (shares[:, rows] / divisors[:, 0]) @ sane
+    return total
 
 
 def sample(agents: int, mechanism: Mechanism, source: Source) -> NDArray[np.bool_]:
@@ -201,7 +218,6 @@ def release(
     weights: NDArray[np.float64],
     mechanism: Mechanism,
     source: Source,
-    overwrite: bool = False,
 ) -> Release:
     """One private release: vectors (N, M), zero rows for the absent; weights (P, N).
 
@@ -210,7 +226,7 @@ def release(
     _check_shapes(vectors, weights)
     agents, features = vectors.shape
     chosen = sample(agents, mechanism, source)
-    total = limited_sum(vectors, weights, chosen, mechanism, overwrite)
+    total = limited_sum(vectors, weights, chosen, mechanism)
     noised = source.add_gaussian(total, noise_scale(weights, features, mechanism))
     return Release(noised, mechanism.event(agents, source.label))
 

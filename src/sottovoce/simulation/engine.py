@@ -28,6 +28,7 @@ from sottovoce.simulation.problem import DrawnOnDevice, Listing, Objectives, Pro
 from sottovoce.simulation.streams import Dealer, Draws, share_recipe
 
 RoundCallback = Callable[[int, list[Event]], None]  # after each query: its number, what was spent
+Tamper = Callable[[Array], Array]  # vectors of all agents (N, M) -> what some send in their place
 
 BATCH = 256  # agents at a time: few enough for their arrays to stay in a CPU's cache
 DEVICE_BATCH = 32768
@@ -90,6 +91,7 @@ class _Run:
     truth: Array  # (N, L)
     source: Seeded
     on_device: bool  # whether the objectives live where the batches' arrays do
+    tamper: Tamper | None = None
     broadcasts: dict[int, NDArray[np.float64]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     diagnostics: list[Diagnostics] = field(default_factory=list)
@@ -103,6 +105,7 @@ def simulate(
     *,
     device: str | None = None,
     batch: int | None = None,
+    tamper: Tamper | None = None,
 ) -> Outcome:
     """One run of the study's method on objectives drawn from the problem.
 
@@ -114,6 +117,8 @@ def simulate(
         device: a device of PyTorch's ("cuda", say) in place of NumPy.
         batch: how many agents are simulated at a time, which bounds the memory and changes
             nothing else.
+        tamper: what is made of all vectors before the server has them: dishonest agents. It can
+            harm what is learnt; the clip, the noise and ε stay as they are.
 
     Example:
         >>> from sottovoce.lab.problems import problem_named
@@ -126,6 +131,7 @@ def simulate(
     check(batch is None or batch >= 1, "batch must be at least 1", batch=batch)
     study = replace(study, feature_seed=study.feature_seed + draws.run)
     run = _begun(study, problem, draws, device_named(device), batch)
+    run.tamper = tamper
     _observe(run, [policy.initial_queries(each) for each in run.batches])
     for t in range(1, study.rounds + 1):
         if study.method.shared.exchanges and study.method.releases.released(t - 1):
@@ -200,6 +206,8 @@ def _release(run: _Run, number: int) -> None:
     """Every agent's vector, the server's release of the round, and all hear it."""
     study, method = run.study, run.study.method
     vectors = _joined(run, [policy.message(each, number) for each in run.batches])
+    if run.tamper is not None:
+        vectors = run.tamper(vectors)
     if not method.shared.summed:  # all of them are sent
         vectors = run.device.numpy(vectors)
     published = aggregate(study, number, vectors, run.source, shares=_noise_shares(run, number))

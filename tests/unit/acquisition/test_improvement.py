@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.acquisition.improvement import LogImprovement, log_h
+from sottovoce.acquisition.improvement import LogImprovement, log_h, log_told
 from sottovoce.gp.matern import Coordinates, Matern
 from sottovoce.gp.predictive import Predictive
 
@@ -22,14 +22,24 @@ def model(known: Floats | None = None, t: int = 8) -> Predictive:
     return Predictive(kernel, random.random((2, t, 2)), y, mask, np.ones((2, t), bool))
 
 
-def test_it_is_the_expected_improvement_of_many_draws() -> None:
+def test_it_is_the_expected_improvement_of_many_draws_times_what_a_trial_tells() -> None:
     improvement, random = LogImprovement(model()), np.random.default_rng(1)
     x = random.random((2, 3, 2))
     mean, deviation = improvement.model.moments(x)
     best = improvement.model.moments(improvement.incumbent[:, None])[0]
     draws = mean + deviation * random.standard_normal((400_000, 2, 3))
     sampled = np.mean(np.maximum(draws - best, 0.0), axis=0)
-    np.testing.assert_allclose(np.exp(improvement.values(x)), sampled, rtol=0.03, atol=1e-4)
+    told = 1.0 - 0.1 / np.sqrt(deviation**2 + 0.01)  # the noise's variance is 0.01
+    np.testing.assert_allclose(np.exp(improvement.values(x)), sampled * told, rtol=0.03, atol=1e-4)
+
+
+def test_where_nothing_is_left_to_learn_a_trial_tells_nothing() -> None:
+    deviation = np.array([[1e-8, 1e-3, 1.0, 1e3]])
+    log, slope = log_told(deviation, np.array([1e-2]))
+    np.testing.assert_allclose(np.exp(log[0, 0]), 0.5e-16 / 1e-2, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(log[0, 2:]), 1 - 0.1 / np.sqrt([1.01, 1e6]), rtol=1e-6)
+    above, below = (log_told(deviation * f, np.array([1e-2]))[0] for f in (1 + 1e-6, 1 - 1e-6))
+    np.testing.assert_allclose(slope, (above - below) / (2e-6 * deviation), rtol=1e-4)
 
 
 def test_the_logarithm_is_exact_from_far_below_to_far_above() -> None:

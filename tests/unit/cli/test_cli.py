@@ -13,9 +13,11 @@ from tests.terminal import exit_status
 from typer.testing import CliRunner
 
 from sottovoce import __version__, cli
+from sottovoce.federation.methods import METHODS
 from sottovoce.federation.settings import SETTINGS
 from sottovoce.lab.experiments.demo import demo_curves
-from sottovoce.lab.experiments.figure import Curve
+from sottovoce.lab.experiments.figure import Curve, known_figures
+from sottovoce.lab.problems import PROBLEMS
 
 
 @dataclass
@@ -542,7 +544,7 @@ def test_a_figure_is_reproduced_and_reported(
     assert answer.status == 0
     assert "it helps" in answer.out
     assert "1 claims:" in " ".join(answer.out.split())
-    for ending in ("json", "png", "svg"):
+    for ending in ("json", "png", "svg", "pdf"):
         assert (tmp_path / "r" / "figures" / f"tiny.{ending}").exists()
     page = sottovoce("report", "r", "--markdown", "verdicts.md", "--json").data
     assert (tmp_path / page["page"]).read_text().startswith("<!DOCTYPE html>")
@@ -550,19 +552,56 @@ def test_a_figure_is_reproduced_and_reported(
     assert "report.html" in sottovoce("report", "r").out
 
 
+def test_runs_are_reported_side_by_side_and_drawn(sottovoce: Terminal, tmp_path: Path) -> None:
+    size = options(agents=4, rounds=2, runs=1)
+    alone = sottovoce("run", *size, *options(method="ts", out="r/alone"))
+    assert "±" not in alone.out  # one run has no error to show
+    assert sottovoce("run", *size, *options(features=8, out="r/first")).status == 0
+    assert "r/report.html" in sottovoce("report", "r").out
+    both = ("report", "r/first", "r/alone", "--page", "both.html", "--figures", "paper", "--json")
+    data = sottovoce(*both).data
+    assert data["page"] == "both.html"
+    page = (tmp_path / "both.html").read_text()
+    assert "dp-fts-de is better than ts" in page
+    assert "paper’s" not in page
+    assert "take several runs" in page
+    endings = sorted(path.suffix for path in (tmp_path / "paper").iterdir())
+    assert endings == [".pdf", ".png", ".svg"]
+
+
+def test_a_figure_of_ones_own_is_run_again_by_its_file(
+    figure: str, sottovoce: Terminal, tmp_path: Path
+) -> None:
+    (tmp_path / figure).write_text(TINY.replace('paper = "yes"\n', ""))
+    said = sottovoce("reproduce", figure, *options(runs=2, jobs=1, out="r")).out
+    assert "paper" not in said
+    made = json.loads((tmp_path / "r" / "figures" / "tiny.json").read_text())
+    assert made["command"].startswith("sottovoce reproduce tiny.toml")
+
+
+def test_the_help_of_run_says_defaults_methods_and_problems(sottovoce: Terminal) -> None:
+    words = " ".join(sottovoce("run", "--help").out.replace("│", " ").split())
+    for said in ("(default: synthetic)", "(default: dp-fts-de)", "(default: 5)", "(dp-fts-de: 1)"):
+        assert said in words
+    for name in (*METHODS, *PROBLEMS):
+        assert name in words
+
+
 def test_reproduce_prints_claims_as_json(figure: str, sottovoce: Terminal) -> None:
     data = sottovoce("reproduce", figure, *options(runs=2, jobs=1, out="r"), "--json").data
     assert set(data) == {"seconds", "figures"}
     (found,) = data["figures"]
     assert found["name"] == "tiny"
-    keys = {"claim", "paper", "measured", "stderr", "interval", "verdict"}
+    keys = {"claim", "paper", "measured", "stderr", "interval", "verdict", "needs", "hint"}
     assert set(found["claims"][0]) == keys
     assert found["claims"][0]["verdict"] in {"holds", "does not hold", "within noise"}
 
 
 def test_the_figures_are_listed(sottovoce: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
-    assert "impact-of-q" in sottovoce("reproduce", "--list").out
+    monkeypatch.setenv("COLUMNS", "80")
+    listed = sottovoce("reproduce", "--list").out
+    assert "…" not in listed
+    assert all(name in listed for name in known_figures())
     names = [f["name"] for f in sottovoce("reproduce", "--list", "--json").data["figures"]]
     assert "benefit-of-de" in names
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 from tests.terminal import exit_status, in_project, write_program
 
+from sottovoce.cli.purse import NONE
 from sottovoce.flower.deploy.rehearsal import free_port
 from sottovoce.flower.site import leaving
 
 JOIN = importlib.import_module("sottovoce.cli.join")  # its name in the package is the command's
-Joined = Callable[[str], tuple[int, str]]
+Joined = Callable[..., tuple[int, str]]
 
 
 class Clock:
@@ -44,16 +45,19 @@ def join(
 ) -> Joined:
     """Join with a SuperNode that is a shell script; it runs in the project. Status and errors."""
     programs = in_project(tmp_path, monkeypatch)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
-    def joined(script: str) -> tuple[int, str]:
+    def joined(script: str, *words: str) -> tuple[int, str]:
         node = f'#!/bin/sh\necho "$@" >> started\n{script}\n'
         write_program(programs / "flower-supernode", node)
-        words = ("join", "localhost:8000", "--insecure", "--no-trial", "--port", str(free_port()))
-        status = exit_status(monkeypatch, *words)
+        here = ("join", "localhost:8000", "--insecure", "--no-trial", "--port", str(free_port()))
+        status = exit_status(monkeypatch, *here, *words)
         err = " ".join(capsys.readouterr().err.split())
-        before, found, after = err.partition(f"goes to {Path('site/join.log').absolute()}. ")
+        before, found, after = err.partition(f"goes to {Path('site/join.log').absolute()}.")
         assert "Nobody answers at localhost:8000 yet" in before
-        return status, after if found else err.partition("join.log.")[2]
+        assert found
+        assert NONE in before
+        return status, after.strip()
 
     return joined
 
@@ -107,6 +111,11 @@ def test_a_site_that_is_interrupted_does_not_try_again(join: Joined, clock: Cloc
     assert (status, len(starts())) == (130, 1)
     assert err.startswith("Interrupted. Nothing is lost")
     assert clock.now == 1000
+
+
+def test_workers_are_told_to_the_sites_own_node(join: Joined, clock: Clock) -> None:
+    assert join("exit 0", "--workers", "3") == (0, "")
+    assert " workers=3 " in starts()[0]
 
 
 def test_a_site_whose_node_ends_well_does_not_try_again(join: Joined, clock: Clock) -> None:

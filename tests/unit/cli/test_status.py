@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from sottovoce.cli.status import look, status
-from sottovoce.errors import LedgerError
+from sottovoce.errors import InvalidInput, LedgerError
 from sottovoce.federation.messages import Message
 from sottovoce.federation.methods import DP_FTS, FTS_SERVER
 from sottovoce.federation.server import Server
@@ -26,7 +26,7 @@ from sottovoce.flower.wire import Reply
 from sottovoce.privacy.accountant import epsilon, replace_one
 from sottovoce.privacy.budget import Budget, paper_delta
 from sottovoce.privacy.events import SubsampledGaussian
-from sottovoce.privacy.ledger import Ledger
+from sottovoce.privacy.ledger import Ledger, read_ledger
 from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Float, Space
 
@@ -59,7 +59,7 @@ def play(coordinator: Coordinator, scale: float = 1.0) -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], ledger: Path, **options: bool) -> str:
-    status(ledger, **options)
+    status([ledger], **options)
     return " ".join(capsys.readouterr().out.split())
 
 
@@ -253,6 +253,86 @@ def test_fixed_samples_are_accounted_by_rdp(tmp_path: Path) -> None:
     assert found["replace_one"] == found["epsilon_by_accountant"]
 
 
+def test_pure_noise_is_said_to_say_nothing_and_a_loud_release_much(tmp_path: Path) -> None:
+    words = []
+    for seed in range(40):
+        server = Server.simulation(STUDY, seed, tmp_path / f"{seed}.db")
+        server.open_round()
+        server.close_round()
+        server.close()
+        words.append(look(tmp_path / f"{seed}.db")["by_round"][0]["said"])
+    assert 34 <= words.count("nothing: it cannot be told from noise") < 40  # one in twenty is off
+    loud = replace(STUDY, method=replace(METHOD, mechanism=replace(MECHANISM, noise=0.1)))
+    server = Server.simulation(loud, 3, tmp_path / "loud.db")
+    server.open_round()
+    server.submit(Message(loud.fingerprint, 0, 0, np.full(FEATURES, 1.0)))
+    server.close_round()
+    server.close()
+    found = look(tmp_path / "loud.db")["by_round"][0]["said"]
+    assert found.startswith("much: ")
+    assert found.endswith("% of it is signal")
+
+
+# folders, and several ledgers
+
+
+def test_a_coordinators_folder_stands_for_its_ledger(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    shutil.copytree(folder, project / "coordinator", ignore=lambda *_: ["project"])
+    status([project], as_json=True)
+    assert json.loads(capsys.readouterr().out) == look(folder / "ledger.db")
+    monkeypatch.chdir(project)
+    status()
+    assert "Released: 1 of 2 rounds" in capsys.readouterr().out
+
+
+def test_a_folder_without_a_ledger_says_where_one_would_be(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match=r"has no ledger: none of coordinator/ledger\.db"):
+        status([tmp_path])
+    (tmp_path / "site").mkdir()
+    with pytest.raises(LedgerError, match="is a site's folder"):
+        status([tmp_path])
+    with pytest.raises(LedgerError, match="there is no ledger or folder"):
+        status([tmp_path / "missing"])
+
+
+def test_reading_a_folder_or_nothing_as_a_ledger_says_so(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="is a folder"):
+        read_ledger(tmp_path)
+    with pytest.raises(LedgerError, match="is not there"):
+        read_ledger(tmp_path / "missing")
+
+
+def test_several_ledgers_are_composed_for_who_was_in_all(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = replace(STUDY, feature_seed=5)
+    server = Server(other, tmp_path / "other.db", Budget(9.0, 1e-4))
+    for _ in range(2):
+        server.open_round()
+        server.close_round()
+    server.close()
+    paths = [folder / "ledger.db", tmp_path / "other.db"]
+    status(paths, as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert [each["released"] for each in found["ledgers"]] == [1, 2]
+    three = [SubsampledGaussian(2.0, 1.0, AGENTS)] * 3
+    assert found["together"] == {
+        "delta": 1e-4,
+        "epsilon": epsilon(three, 1e-4),
+        "replace_one": replace_one(three, 1e-4),
+    }
+    status(paths)
+    text = " ".join(capsys.readouterr().out.split())
+    assert "All 2 together, for a site that spoke in every round of each: ε = " in text
+    assert f"{epsilon(three, 1e-4):.2f} for all that it said" in text
+    with pytest.raises(InvalidInput, match="given once"):
+        status([paths[0], paths[0]])
+
+
 # ledgers that cannot be trusted
 
 
@@ -290,7 +370,7 @@ def test_a_ledger_that_cannot_be_trusted_is_refused(
 ) -> None:
     spoil(folder)
     with pytest.raises(LedgerError):
-        status(folder / "ledger.db")
+        status([folder / "ledger.db"])
 
 
 # watching
@@ -321,7 +401,7 @@ def test_watching_can_be_interrupted(
 
     monkeypatch.setattr(time, "sleep", interrupt)
     with pytest.raises(typer.Exit) as caught:
-        status(folder / "ledger.db", watch=True)
+        status([folder / "ledger.db"], watch=True)
     assert caught.value.exit_code == 130
     assert "the study goes on" in capsys.readouterr().err
 

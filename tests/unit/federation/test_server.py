@@ -567,7 +567,7 @@ def test_a_round_whose_head_could_not_be_written_is_closed_again_with_the_same_b
 def test_a_ledger_is_not_reopened_with_another_budget(tmp_path: Path) -> None:
     Server(study(), tmp_path / "ledger.db", PLENTY).close()
     for other in (replace(PLENTY, epsilon=2000.0), replace(PLENTY, delta=1e-4)):
-        with pytest.raises(LedgerError, match=r"budget is \{.*1000.*\} there and \{.*\} here"):
+        with pytest.raises(LedgerError, match=r"budget.(epsilon|delta) is .* there and"):
             Server(study(), tmp_path / "ledger.db", other)
     with pytest.raises(LedgerError, match=r"'moments'.* there and .*'rdp'.* here"):
         Server(study(), tmp_path / "ledger.db", replace(PLENTY, accountant="rdp"))

@@ -67,9 +67,9 @@ def test_the_order_of_the_sites_gives_their_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "one table"),
-        ("sites = 3", "one table"),
-        ("[sites]\na = 1\n[more]", "one table"),
+        ("", "a table"),
+        ("sites = 3", "a table"),
+        ("[sites]\na = 1\n[more]", "a table"),
         ("[sites]\na = 1", "the study has 2 agents, so 2 sites must be listed, got sites=1"),
         ("[sites]\na = 1\nb = 1", "no two sites may be the same node, got b=1"),
         ("[sites]\na = 1\nb = '1'", "no two sites"),

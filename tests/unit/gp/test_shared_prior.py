@@ -171,3 +171,15 @@ def test_a_missing_trial_changes_nothing_of_the_trust() -> None:
     _, whole = fit_map(MIXED, at, np.where(mask, y, 0.0), mask, shared)
     _, without = fit_map(MIXED, rest, np.delete(y, 5, 1), np.delete(mask, 5, 1), less)
     np.testing.assert_allclose(np.asarray(whole), np.asarray(without), rtol=1e-5)
+
+
+def test_what_values_do_not_bear_out_is_left_and_the_kernel_is_that_of_who_is_alone() -> None:
+    random, at = np.random.default_rng(12), points(25, 12)
+    mask, shared = np.ones((B, 25), bool), common(at, 2.0 * random.standard_normal(M))
+    y = standard(np.sin(7 * at[..., 0]) + 0.05 * random.standard_normal((B, 25)))
+    kernel, trust = fit_map(MIXED, at, y, mask, shared)
+    alone, none = fit_map(MIXED, at, y, mask)
+    assert none is None
+    np.testing.assert_array_equal(np.asarray(trust), 0.0)
+    np.testing.assert_array_equal(kernel.lengthscale, alone.lengthscale)
+    np.testing.assert_array_equal(kernel.noise, alone.noise)

@@ -150,12 +150,26 @@ def test_a_vector_that_is_not_sane_counts_as_zero(bad: float) -> None:
 def test_of_many_vectors_each_is_clipped_as_it_would_be_alone(bad: float) -> None:
     many = np.random.default_rng(0).standard_normal((2500, 5))
     many[[7, 1024, 2300], 3] = bad
-    before = many.copy()
     alone = np.concatenate([clipped(many[n : n + 1], 2.0) for n in range(len(many))])
     assert clipped(many, 2.0).tobytes() == alone.tobytes()
-    assert many.tobytes() == before.tobytes()
-    assert clipped(many, 2.0, overwrite=True).tobytes() == alone.tobytes()
     assert np.linalg.norm(alone, axis=1).max() <= 2.0 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e200, 1e99, 0.5])
+def test_the_sum_of_many_vectors_is_that_of_each_clipped_alone(bad: float) -> None:
+    rng = np.random.default_rng(0)
+    many = rng.standard_normal((2500, 5)) * rng.choice([0.1, 1.0, 10.0], (2500, 1))
+    many[[7, 1023, 1024, 2300], 3] = bad
+    before, weights = many.copy(), rng.random((2, 2500))
+    chosen, mechanism = rng.random(2500) < 0.5, Mechanism(clip=1.5, participation=0.5)
+    alone = [clipped(row[None], 1.5 / math.sqrt(2))[0] for row in many]
+    wanted = (weights * chosen / 0.5) @ np.array(alone)
+    found = limited_sum(many, weights, chosen, mechanism)
+    assert np.allclose(found, wanted, rtol=0, atol=1e-11)
+    assert many.tobytes() == before.tobytes()
+    silent = np.where(np.arange(2500)[:, None] == 9, 0.0, many)  # one agent, zeroed out
+    moved = np.linalg.norm(found - limited_sum(silent, weights, chosen, mechanism))
+    assert moved <= sensitivity(weights, mechanism) * (1 + 1e-12)
 
 
 def test_many_whole_numbers_are_clipped_too() -> None:

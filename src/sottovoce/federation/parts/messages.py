@@ -53,9 +53,11 @@ def posterior_mean(batch: Batch, round_number: int) -> Array:
 def residual(batch: Batch, round_number: int) -> Array:
     """Φᵀy over the initial points; later, what the values tell beyond what is shared by then.
 
-    For the pooled shared model (`gp.shared`), over a public design.
+    For the pooled shared model (`gp.shared`), over a public design: values from before the study,
+    which are from elsewhere, are left out.
     """
-    method, rows, raw = batch.study.method, batch.domain.features(), batch.raw()
+    method, since = batch.study.method, batch.trials.earlier
+    rows, raw = batch.domain.features()[:, since:], batch.raw()[:, since:]
     if round_number == 0:
         return feature_sums(rows[:, : method.initial], raw[:, : method.initial])
     known = batch.xp.matmul(rows, batch.shared.mean_function().weights)

@@ -81,7 +81,7 @@ def main(grid: Grid, context: Context) -> None:
     with coordinating(grid, settings, file) as coordinator:
         seeded = "" if settings.seed is None else " A simulation: its seeded noise protects nobody."
         if coordinator.next_step() is not None:
-            _join(grid, coordinator.expected, settings.join)
+            _join(grid, coordinator, settings.join)
         while coordinator.next_step() is not None:
             step = coordinator.open()
             collect(grid, coordinator, step)
@@ -155,17 +155,18 @@ def _ranked(grid: Grid, agents: int, limit: float) -> dict[int, int]:
     return {node: rank for rank, node in enumerate(nodes)}
 
 
-def _join(grid: Grid, sites: set[int], limit: float) -> None:
-    """Wait for the sites; go on with those that are there, but not with none."""
-    seen = -1
+def _join(grid: Grid, coordinator: Coordinator, limit: float) -> None:
+    """Wait for the sites, and for those who sum; go on with the sites there, but not with none."""
+    expected, seen = coordinator.expected, -1
+    sites = expected & set(coordinator.sites)
 
     def joined() -> bool:
         nonlocal seen
-        there = len(sites & set(grid.get_node_ids()))
-        if there != seen and there < len(sites):
-            print(_waiting(there, len(sites), limit), flush=True)
+        there = len(expected & set(grid.get_node_ids()))
+        if there != seen and there < len(expected):
+            print(_waiting(there, len(expected), limit), flush=True)
         seen = there
-        return there == len(sites)
+        return there == len(expected)
 
     _until(joined, limit)
     there = len(sites & set(grid.get_node_ids()))

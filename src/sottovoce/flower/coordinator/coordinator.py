@@ -26,7 +26,7 @@ from sottovoce.federation.server import Server
 from sottovoce.files import locked
 from sottovoce.flower.coordinator.journal import Journal, read_journal
 from sottovoce.flower.studyfile import Step, StudyFile
-from sottovoce.flower.wire import Call, Reply
+from sottovoce.flower.wire import Call, Reply, read_safely
 from sottovoce.privacy.notes import ANSWERS
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Coordinator:
         rule = f"each of the {agents} agents must be one site"
         check(sorted(sites.values()) == list(range(agents)), rule, agents=sorted(sites.values()))
         self.file, self.server, self.sites = file, server, dict(sites)
+        self.parties = self.sites  # node -> number, of all who are called for anything
         self._seed = seed
         self._step: Step | None = None
         self._presence: dict[int, Presence] = {}  # by agent, in the open step
@@ -110,10 +111,11 @@ class Coordinator:
 
     @property
     def expected(self) -> set[int]:
-        """The nodes that there is something to ask of: after the last release not who is done."""
+        """The nodes of whom something is to be asked: after the last release, sites not done."""
         step = self.next_step()
-        last = step is not None and step.round >= self.file.study.rounds
-        done = self._done() if last else set()
+        if step is None or step.round < self.file.study.rounds:
+            return set(self.parties)
+        done = self._done()
         return {node for node, agent in self.sites.items() if agent not in done}
 
     @property
@@ -146,7 +148,8 @@ class Coordinator:
             self._note("rejected", f"node {node} is not among the sites")
             return
         try:
-            self._count(agent, reply if isinstance(reply, Reply) else _read(reply))
+            said = reply if isinstance(reply, Reply) else read_safely(Reply.from_records, reply)
+            self._count(agent, said)
         except RejectedVector as error:
             self._presence[agent] = "unfit"
             self._note("rejected", str(error), agent=agent)
@@ -212,6 +215,8 @@ class Coordinator:
             self._presence[agent] = "done"
         elif reply.answer in ("vector", "sealed"):
             self._speak(agent, reply, step)
+        if self._presence.get(agent) in ("spoke", "done"):
+            self._journal.write("answered", step.round, agent=agent)
 
     def _compare(self, agent: int, reply: Reply) -> None:
         """Stop the study if a site has heard a broadcast that the ledger does not hold.
@@ -326,16 +331,6 @@ class Coordinator:
         )
         named = {agent for agents in found if isinstance(agents, list) for agent in agents}
         return {agent for agent in named if agent in self.sites.values()}
-
-
-def _read(records: RecordDict) -> Reply:
-    """The reply in Flower's form; whatever a site sends, it stops nobody but itself."""
-    try:
-        return Reply.from_records(records)
-    except ProtocolError:
-        raise
-    except Exception as error:
-        raise ProtocolError(f"its reply cannot be read: {type(error).__name__}") from error
 
 
 @contextmanager

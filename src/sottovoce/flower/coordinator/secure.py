@@ -23,7 +23,7 @@ from sottovoce.files import write_whole
 from sottovoce.flower.coordinator.coordinator import GRACE, Coordinator
 from sottovoce.flower.studyfile import Step, StudyFile
 from sottovoce.flower.sumwire import SumCall, SumReply, answers_text
-from sottovoce.flower.wire import Reply
+from sottovoce.flower.wire import Reply, read_safely
 from sottovoce.privacy.chain import canonical
 from sottovoce.privacy.notes import SPEAKERS
 from sottovoce.secure_sum.protocol import Answer, Terms, check_answer, check_speech, opened
@@ -51,7 +51,7 @@ class SecureCoordinator(Coordinator):
         aggregators: Mapping[int, int] = EMPTY,
     ) -> None:
         super().__init__(file, server, sites, journal, seed)
-        self.parties = {**self.sites, **aggregators}  # node -> number, of all who may sum
+        self.parties = {**self.sites, **aggregators}
         self.terms: Terms = file.terms
         self._folder = Path(journal).parent
         self._spoken: Packets = {}
@@ -204,7 +204,9 @@ class SumExchange:
             self._of.note("rejected", f"node {node} is no member's")
             return
         try:
-            said = reply if isinstance(reply, SumReply) else _read(reply)
+            said = reply
+            if not isinstance(said, SumReply):
+                said = read_safely(SumReply.from_records, said)
             self._count(member, said)
         except (ProtocolError, SumRefused) as error:
             self._of.note("rejected", str(error), member=member)
@@ -258,13 +260,3 @@ def read_packets(path: Path, noted: bytes) -> Packets:
     if hashlib.sha256(text).hexdigest() != note["packets"]:
         raise LedgerError(f"{path} is not what the ledger notes of it")
     return {int(agent): tuple(map(bytes.fromhex, mine)) for agent, mine in json.loads(text).items()}
-
-
-def _read(records: RecordDict) -> SumReply:
-    """The reply in Flower's form; whatever a member sends, it stops nobody but itself."""
-    try:
-        return SumReply.from_records(records)
-    except ProtocolError:
-        raise
-    except Exception as error:
-        raise ProtocolError(f"its answer cannot be read: {type(error).__name__}") from error

@@ -89,9 +89,15 @@ def database(project: Path) -> Path:
     return project / STATE / DATABASE
 
 
-def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT) -> list[str]:
-    """What a site runs: a SuperNode, and what answers its messages without the app of a run."""
+def supernode(
+    project: Path, link: Link, key: Path | None, port: int = NODE_PORT, workers: int = 1
+) -> list[str]:
+    """What a site runs: a SuperNode, and what answers its messages without the app of a run.
+
+    workers: trials that it runs side by side.
+    """
     check(1 <= port <= 65535, "port must be in [1, 65535]", port=port)
+    check(workers >= 1, "workers must be at least 1", workers=workers)
     command = [tool("flower-supernode"), "--superlink", link.address]
     if link.root is None or key is None:
         check(link.root is None and key is None, "an insecure link has no key, another needs one")
@@ -103,7 +109,8 @@ def supernode(project: Path, link: Link, key: Path | None, port: int = NODE_PORT
     own = {"project": project}
     if key is not None and key.with_suffix(SEAL).is_file():
         own["seal"] = key.with_suffix(SEAL)
-    command += ["--host", HOST, "--port", str(port), "--node-config", _pairs(**own)]
+    pairs = _pairs(**own) if workers == 1 else f"{_pairs(**own)} workers={workers}"
+    command += ["--host", HOST, "--port", str(port), "--node-config", pairs]
     return executor.command(f"{HOST}:{port}", (project / HOME / EXECUTOR).absolute(), command)
 
 

@@ -34,7 +34,7 @@ MARKER = ".sottovoce-rehearsal"  # says that the folder may be removed, and whos
 STARTING = 60.0  # seconds for the SuperLink to answer
 LOOK = 0.5
 MOST = 5  # sites, unless more are asked for
-_SITE = re.compile(r"site-\d+")
+_PARTY = re.compile(r"(site|sum)-\d+")
 
 Tell = Callable[[str], None]
 
@@ -62,6 +62,12 @@ class Stage:
     sites: tuple[str, ...]
     link: Link
     study: StudyFile
+    aggregators: tuple[str, ...] = ()
+
+    @property
+    def parties(self) -> tuple[str, ...]:
+        """All who run a SuperNode."""
+        return (*self.sites, *self.aggregators)
 
     @property
     def coordinator(self) -> Path:
@@ -151,8 +157,6 @@ def _looked_over(
     check(1 <= count <= agents, rule, sites=count)
     settings = {"agents": count} if rounds is None else {"agents": count, "rounds": rounds}
     study = study_with(project, **settings)
-    rule = "a rehearsal has sites alone: aggregators are tried in a deployment"
-    check(study.study.sums is None or not study.study.sums.aggregators, rule)
     rule = "without node keys nobody is who he says: --insecure is for trust = 'coordinator'"
     check(not insecure or study.study.sums is None, rule)
     _check_replaceable(project / FOLDER)
@@ -169,7 +173,7 @@ def _check_replaceable(folder: Path) -> None:
     strange = sorted(
         path.name
         for path in folder.iterdir()
-        if path.name not in made and not _SITE.fullmatch(path.name)
+        if path.name not in made and not _PARTY.fullmatch(path.name)
     )
     rule = f"{folder} would be replaced, and no rehearsal made all that is in it: move it away"
     check(not strange, rule, found=strange)
@@ -182,6 +186,8 @@ def prepared(
     check_project(project)
     _, settings, study = _looked_over(project, sites, insecure=insecure, rounds=rounds)
     folder, names = project / FOLDER, site_names([str(sites)])
+    sums = study.study.sums
+    summing = [f"sum-{k}" for k in range(1, 1 + (0 if sums is None else sums.aggregators))]
     try:
         if folder.exists():
             mark = (folder / MARKER).read_text(encoding="utf-8")
@@ -193,12 +199,13 @@ def prepared(
     except OSError as error:
         raise StorageError(f"{folder} could not be made: {error}") from error
     copy_project(project, folder / HUB, **settings)
-    for name in names:
+    for name in (*names, *summing):
         copy_project(project, folder / name, **settings)
     if not insecure:
-        make_keys(folder / KEYS, names)
+        make_keys(folder / KEYS, [*names, *summing])
     root = None if insecure else folder / KEYS / CA
-    return Stage(folder, tuple(names), Link(port=free_port(), root=root), study)
+    link = Link(port=free_port(), root=root)
+    return Stage(folder, tuple(names), link, study, tuple(summing))
 
 
 def free_port() -> int:
@@ -216,10 +223,9 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
         _start_sites(stage, processes)
         _write_connected(stage)
     else:
-        public = [stage.keys / f"{name}{PUBLIC}" for name in stage.sites]
-        superlink.register_sites(stage.coordinator, stage.link, public)
-        tell(f"the keys of {len(stage.sites)} sites are registered")
-        hand_out_sites(stage)
+        enrol(stage)
+        summing = f" and {len(stage.aggregators)} aggregators" if stage.aggregators else ""
+        tell(f"the keys of {len(stage.sites)} sites{summing} are registered")
         _start_sites(stage, processes)
     run_id = superlink.submit(stage.coordinator, stage.link)
     tell(f"run {run_id} has started")
@@ -230,10 +236,15 @@ def _perform(stage: Stage, processes: Processes, tell: Tell) -> None:
         raise SottovoceError(f"the run ended as {found.status}: {found.details}")
 
 
-def hand_out_sites(stage: Stage) -> None:
-    """Give every site the list of all keys, as each would bring it there on a way it trusts."""
+def enrol(stage: Stage) -> None:
+    """Register all parties, and where nobody is trusted give each the list of all keys, as each
+    would bring it there on a way it trusts."""
+    for names, summing in ((stage.sites, False), (stage.aggregators, True)):
+        public = [stage.folder / KEYS / f"{name}{PUBLIC}" for name in names]
+        if public:
+            superlink.register_sites(stage.coordinator, stage.link, public, aggregators=summing)
     if stage.study.study.sums is not None:
-        for name in stage.sites:
+        for name in stage.parties:
             shutil.copy2(stage.coordinator / SITES, stage.folder / name / SITES)
 
 
@@ -265,7 +276,7 @@ def _start_link(stage: Stage, processes: Processes) -> None:
 
 
 def _start_sites(stage: Stage, processes: Processes) -> None:
-    for name in stage.sites:
+    for name in stage.parties:
         folder = stage.folder / name
         key = None if stage.keys is None else stage.keys / f"{name}{PRIVATE}"
         processes.start(
@@ -303,7 +314,8 @@ def _watch(stage: Stage, processes: Processes, run_id: str, tell: Tell) -> None:
         gone = ", ".join(sorted(processes.ended().keys() - {"log"}))
         lines = read_journal(stage.coordinator / commands.STATE / NAME)
         for line in lines[told:]:
-            tell(_sentence(line))
+            if line.get("event") != "answered":  # a line a site and round is for a page to watch
+                tell(_sentence(line))
         told = len(lines)
         if gone:
             raise SottovoceError(f"a process ended before the run did: {gone}")

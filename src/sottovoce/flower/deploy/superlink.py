@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
+from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.deploy import commands
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import PUBLIC, sealing_keys
@@ -86,9 +87,13 @@ def register_sites(
     path = project / NAME
     sites, summing = read_parties(path) if path.exists() else ({}, {})
     known = read_keys(path) if path.exists() else {}
-    given = _sealing(project, dict(zip(names, keys, strict=True)), known)
+    study = read_study(project / STUDY, enrolled=False).study
+    given = _sealing(study, dict(zip(names, keys, strict=True)), known)
+    listed, others = (summing, sites) if aggregators else (sites, summing)
+    _check_room(study, {*listed, *names}, aggregators)
+    both = [name for name in names if name in others]
+    check(not both, "a party is a site or an aggregator, never both", both=both)
     connect(project, link)
-    listed = summing if aggregators else sites
     for name, key in zip(names, keys, strict=True):
         if name not in {**sites, **summing}:
             listed[name] = _registered(project, key, {**sites, **summing})
@@ -97,9 +102,19 @@ def register_sites(
     return listed
 
 
-def _sealing(project: Path, keys: Mapping[str, Path], known: Mapping[str, str]) -> dict[str, str]:
+def _check_room(study: FederatedStudy, listed: set[str], aggregators: bool) -> None:
+    """Refuse aggregators that the study has no need of: their numbers are part of it."""
+    wanted = 0 if study.sums is None else study.sums.aggregators
+    if aggregators:
+        rule = f"study.toml says aggregators = {wanted}, so no more can be listed"
+        check(len(listed) <= wanted, rule, listed=len(listed))
+
+
+def _sealing(
+    study: FederatedStudy, keys: Mapping[str, Path], known: Mapping[str, str]
+) -> dict[str, str]:
     """What the sites are to be sealed to; where nobody is trusted, of all of them."""
-    if read_study(project / STUDY, enrolled=False).study.sums is None:
+    if study.sums is None:
         return {}
     found = {name: sealing_keys(key) for name, key in keys.items()}
     missing = [name for name, text in found.items() if text is None]

@@ -59,13 +59,12 @@ def tried(project: Path, table: dict[str, Any]) -> dict[str, Any]:
     import optuna
 
     from sottovoce.flower.site.app import objective_of
-    from sottovoce.flower.site.site import Settled, value_of
-    from sottovoce.optuna.spaces import check_asked, distributions_of
+    from sottovoce.flower.site.trying import Settled, value_of
+    from sottovoce.optuna.spaces import check_asked
     from sottovoce.space import Space
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     space = Space.from_dict(table)
-    declared = distributions_of(space)
     with naming_the_line(project):
         objective = objective_of(project)
     last = InvalidInput("the objective must run")
@@ -73,8 +72,9 @@ def tried(project: Path, table: dict[str, Any]) -> dict[str, Any]:
         study = optuna.create_study()
         study.set_user_attr("site", 0)
         point = np.asarray(space.snap(np.full(space.dims, (0.5, 0.25, 0.75)[k])))
-        study.sampler = Settled(space.decode(point), declared)
+        study.sampler = Settled(space)
         trial, began = study.ask(), time.monotonic()
+        trial.set_user_attr("asked", space.decode(point))
         try:
             with naming_the_line(project):
                 returned = objective(trial)

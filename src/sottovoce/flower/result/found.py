@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from sottovoce.errors import InvalidInput
+from sottovoce.flower.pages.result import write_page
 from sottovoce.flower.result.coordinator import LEDGER, coordinator_result
 from sottovoce.flower.result.data import CoordinatorResult, SiteResult, write_result
 from sottovoce.flower.result.recorded import memory_in
@@ -42,14 +43,15 @@ class Party:
         name = study_name(self.project)
         if not self.site:
             return coordinator_result(self.folder, study=name)
-        file = _study(self.project, self.simulation)
+        file = study_of(self)
         return site_result(
             file, self.folder, study=name, site=self.name, simulation=self.simulation
         )
 
     def kept(self) -> tuple[SiteResult | CoordinatorResult, Path]:
-        """The same, and the file that it is now in."""
+        """The same, and the file that it is now in; beside that is a page of it."""
         found = self.result()
+        write_page(found, self.folder)
         return found, write_result(found, self.folder)
 
 
@@ -91,7 +93,7 @@ def _in(folder: Path) -> Iterator[Party]:
 def _of_project(project: Path, name: str) -> Iterator[Party]:
     if memory_in(project / HOME):
         yield Party(project, project / HOME, name, site=True)
-    if (project / STATE / LEDGER).is_file():
+    if any((project / STATE / name).is_file() for name in (LEDGER, f"{LEDGER}.head")):
         yield Party(project, project / STATE, "the coordinator", site=False)
 
 
@@ -107,13 +109,15 @@ def _number(path: Path) -> tuple[str, int]:
     return path.name, -1
 
 
-def _study(project: Path, simulation: bool) -> StudyFile:
+def study_of(party: Party) -> StudyFile:
+    """The study in a party's own study.toml."""
+    project = party.project
     try:
         noise = _noise((project / STUDY).read_bytes())
     except (OSError, ValueError):
         noise = None  # what is wrong with it is said below
     file = read_study(project / STUDY, noise)
-    if simulation and file.study.sums is not None:
+    if party.simulation and file.study.sums is not None:
         return replace(file, roster=simulated_roster(file.study.agents))
     return file
 

@@ -23,11 +23,18 @@ from sottovoce.privacy.events import adjacency
 
 
 def site_result(
-    file: StudyFile, folder: Path, *, study: str, site: str, simulation: bool = False
+    file: StudyFile,
+    folder: Path,
+    *,
+    study: str,
+    site: str,
+    simulation: bool = False,
+    modelled: bool = True,
 ) -> SiteResult:
     """The result so far of the site that lives in a folder.
 
     study, site: their names. Where it is not over, `alone` and the rest are of what there is.
+    modelled: False leaves out what takes a model of the values, and seconds.
     """
     found = recorded(folder)
     ours = file.study.fingerprint
@@ -38,7 +45,7 @@ def site_result(
     values = [trial.value for trial in found.trials]
     sign = 1.0 if file.direction == "maximize" else -1.0
     planned = file.study.method.initial + file.study.rounds
-    model = _model(file.study, found.trials, sign)
+    model = _model(file.study, found.trials, sign) if modelled else None
     importance = None if model is None else model.importance()
     initial = file.study.method.initial
     return SiteResult(

@@ -5,10 +5,11 @@ the ledger's chain of digests up to it), broadcast (that itself), broadcast-R (d
 round R), contradiction (that there were two of a round, in words), said-R (what it said in R),
 sealed-R (the same as packets, with its noise), answered-R (as a member: for which speakers, and
 with what), left (how many trials there were when it left, all failed: none of them is the study's
-any more).
+any more), imported (how many trials are from an earlier study).
 Trial attributes: asked (all parameters, before any is suggested), attempt, round (of the call it
-was run for; noted last, without it the trial never began), and of a failed one: lost (its process
-died), mistake (of the objective's declarations; not a trial of the study), error.
+was run for; without it the trial never began), and of a failed one: lost (its process died),
+mistake (of the objective's declarations; not a trial of the study), error. One of an earlier study
+has asked and imported (its number there), and no round: it is known, but not a trial of this study.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import optuna
 from optuna.samplers import BaseSampler
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages import get_storage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, Trial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
@@ -32,11 +32,15 @@ from sottovoce.federation.messages import Broadcast, Known, Message
 from sottovoce.federation.searcher import Direction
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import locked, write_whole
+from sottovoce.flower.site.storage import NAME as NAME
+from sottovoce.flower.site.storage import STORAGES as STORAGES
+from sottovoce.flower.site.storage import check_only, close, create, opened
 
-STORAGES = {"sqlite": "study.db", "journal": "study.journal"}
 ATTEMPTS = 3  # of a trial whose process dies
-NAME = "sottovoce"  # of the study in its storage
 _ENDED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
+
+
+Point = tuple[dict[str, Any], float]  # parameters, and the value there
 
 
 class Told(NamedTuple):
@@ -98,21 +102,28 @@ class Memory:
         self._expected, self._direction = study, StudyDirection[direction.upper()]
         path = folder / STORAGES[storage]
         with _stored():
-            _check_only(path)
+            check_only(path)
             if not path.exists():
-                write_whole(path, lambda part: _create(part, storage, self._direction))
-            self._storage = _opened(path, storage)
+                write_whole(path, lambda part: create(part, storage, self._direction))
+            self._opened = opened(path, storage)
             try:
+                self._storage = get_storage(self._opened)  # with the cache of its study
                 self._study = optuna.load_study(study_name=NAME, storage=self._storage)
+                self._id = self._storage.get_study_id_from_name(NAME)
             except BaseException:
-                _close(self._storage)
+                close(self._opened)
                 raise
 
     def __enter__(self) -> Memory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        _close(self._storage)
+        close(self._opened)
+
+    def release(self) -> None:
+        """Give up what the storage holds for this thread, which ends."""
+        with _stored():
+            self._storage.remove_session()
 
     def claim(self, agent: int) -> None:
         """Be this agent of this study; refused if it has ever been another."""
@@ -238,6 +249,14 @@ class Memory:
         return [_told(trial) for trial in trials if trial.number >= left and counts(trial)]
 
     @property
+    def earlier(self) -> list[Point]:
+        """What is known from an earlier study."""
+        with _stored():
+            trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        known = [each for each in trials if "imported" in each.user_attrs]
+        return [(each.user_attrs["asked"], cast(float, each.value)) for each in known]
+
+    @property
     def last_error(self) -> str:
         """How the last trial that failed did so, in one line."""
         with _stored():
@@ -251,24 +270,30 @@ class Memory:
         with _stored():
             self._study.set_user_attr("left", len(self._study.get_trials(deepcopy=False)))
 
-    def lost(self, round_number: int) -> Lost | None:
-        """The last trial, if its process died in this round and it may be attempted again."""
+    def lost(self, round_number: int) -> list[Lost]:
+        """The trials of this round whose process died, as far as they may be attempted again."""
         with _stored():
             trials = self._study.get_trials(deepcopy=False)
             left = self._study.user_attrs.get("left", 0)
-        noted = trials[-1].user_attrs if len(trials) > left else {}
-        if "lost" not in noted or noted.get("round") != round_number or counts(trials[-1]):
-            return None
-        return Lost(noted["asked"], noted["attempt"])
+        waiting: list[Lost] = []
+        for trial in trials[left:]:
+            noted = trial.user_attrs
+            if noted.get("round") != round_number:
+                continue
+            this = Lost(noted["asked"], noted["attempt"])
+            earlier = this._replace(attempts=this.attempts - 1)
+            if earlier in waiting:  # it was attempted again, and this is how
+                waiting.remove(earlier)
+            if "lost" in noted and not counts(trial):
+                waiting.append(this)
+        return waiting
 
     def begin(self, sampler: BaseSampler, noted: Mapping[str, Any]) -> Trial:
-        """A new trial, with what is to be known of it if its process dies."""
+        """A new trial, with what is to be known of it if its process dies: all in one write."""
         with _stored():
             self._study.sampler = sampler
-            trial = self._study.ask()
-            for name, value in noted.items():
-                trial.set_user_attr(name, value)
-            return trial
+            running = optuna.trial.create_trial(state=TrialState.RUNNING, user_attrs=dict(noted))
+            return Trial(self._study, self._storage.create_new_trial(self._id, running))
 
     def end(self, trial: Trial, value: float | None, state: TrialState, **why: str) -> Told:
         """Record how a trial ended, and why."""
@@ -277,16 +302,6 @@ class Memory:
                 trial.set_user_attr(name, reason)
             self._study.tell(trial, value, state)
             return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
-
-
-def _check_only(path: Path) -> None:
-    """Refuse to begin, or to use, a memory that has another one beside it."""
-    for name in STORAGES.values():
-        if name != path.name and path.with_name(name).exists():
-            raise StorageError(
-                f"this site's memory is {name}, it is told to use {path.name}: with another it "
-                f"would speak again as if it never had"
-            )
 
 
 def counts(trial: FrozenTrial) -> bool:
@@ -300,44 +315,6 @@ def counts(trial: FrozenTrial) -> bool:
 def _told(trial: FrozenTrial) -> Told:
     value = trial.value if trial.state is TrialState.COMPLETE else None
     return Told(trial.user_attrs["asked"], value, trial.user_attrs["round"])
-
-
-def _create(path: Path, kind: str, direction: StudyDirection) -> None:
-    """A new storage with an empty study. Optuna makes one in many steps, so not in its place."""
-    for left in (path, Path(f"{path}-journal")):  # by a process that was killed here
-        left.unlink(missing_ok=True)
-    storage = _opened(path, kind)
-    try:
-        optuna.create_study(study_name=NAME, storage=storage, direction=direction)
-    finally:
-        _close(storage)
-
-
-def _opened(path: Path, kind: str) -> BaseStorage:
-    if kind == "sqlite":
-        return RDBStorage(f"sqlite:///{path.absolute()}")
-    _mend(path)
-    try:
-        return JournalStorage(JournalFileBackend(str(path)))
-    except ValueError as error:
-        raise StorageError("the site's journal is damaged") from error
-
-
-def _close(storage: BaseStorage) -> None:
-    if isinstance(storage, RDBStorage):
-        storage.remove_session()
-        storage.engine.dispose()
-
-
-def _mend(path: Path) -> None:
-    """Drop what a process left that died in the middle of a line: half of it, and its lock."""
-    Path(f"{path}.lock").unlink(missing_ok=True)
-    if path.exists():
-        content = path.read_bytes()
-        whole = content.rfind(b"\n") + 1
-        if whole < len(content):
-            with path.open("r+b") as file:
-                file.truncate(whole)
 
 
 def _text(data: bytes) -> str:

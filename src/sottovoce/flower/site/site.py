@@ -8,43 +8,32 @@ from __future__ import annotations
 
 import json
 import logging
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-import optuna
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial, Trial, TrialState
 
 from sottovoce.errors import (
     InvalidInput,
     ProtocolError,
     SimulationOnly,
     SottovoceError,
-    SpaceError,
     StorageError,
     StudyMismatch,
     WrongRound,
 )
 from sottovoce.federation.agent import Agent
-from sottovoce.federation.searcher import LARGEST
 from sottovoce.federation.study import check_agent
 from sottovoce.flower.chain import check_form, check_links
 from sottovoce.flower.site import leaving
 from sottovoce.flower.site.log import LOG, log_error, site_log
-from sottovoce.flower.site.memory import Lost, Memory, Told, lock
+from sottovoce.flower.site.memory import Memory, lock
+from sottovoce.flower.site.paying import Account
 from sottovoce.flower.site.summing import check_identity, check_sum, sealed_once
+from sottovoce.flower.site.trying import Objective, Trying
 from sottovoce.flower.studyfile import StudyFile, difference
 from sottovoce.flower.wire import Answer, Call, Reply
-from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
 from sottovoce.secure_sum.keys import Identity
 from sottovoce.simulation import Draws
 from sottovoce.simulation.streams import draws_of_agent
-
-Objective = Callable[[Trial], Any]
 
 PATIENCE = 2.0  # seconds to wait for an earlier call to end
 LEFT = "it left the study"  # all that the coordinator learns
@@ -56,6 +45,7 @@ class Site:
     simulation: whether it may take the seeds of a run that protects nobody.
     storage: "sqlite", or "journal" for file systems on which SQLite cannot lock.
     identity: its keys, where the coordinator is not trusted with its vectors.
+    workers: how many trials it runs side by side, in threads.
     """
 
     def __init__(
@@ -68,11 +58,12 @@ class Site:
         storage: str = "sqlite",
         patience: float = PATIENCE,
         identity: Identity | None = None,
+        workers: int = 1,
     ) -> None:
         self._identity = identity
-        self._file, self._objective, self._folder = file, objective, Path(folder)
+        self._file, self._folder = file, Path(folder)
         self._simulation, self._storage, self._patience = simulation, storage, patience
-        self._declared = distributions_of(file.study.space)
+        self._trying = Trying(file, objective, workers)
 
     def answer(self, call: Call) -> Reply:
         """Do a step of the study; the same call again runs nothing, and gets the same reply.
@@ -138,6 +129,9 @@ class Site:
                 f"this site has heard the broadcast of round {heard}, and does not speak in round "
                 f"{call.round} again: was an old ledger restored?"
             )
+        last, purse = self._file.study.rounds, Account(self._folder, self._file.study)
+        if call.round < last:
+            purse.check()  # before hours of trials
         if not memory.spoke(call.round):
             memory.bury()
             agent = self._agent(call, memory)
@@ -147,17 +141,20 @@ class Site:
                 if self._file.study.sums is not None:
                     check_sum(self._file, call.broadcast, call.answers)
                 memory.hear(call.broadcast, call.chain)
-            self._try(call, memory, agent, log)
+            self._trying(call.round, memory, agent, log)
             if all(told.value is None for told in memory.told):
                 return self._leave(call, memory)
             leaving.forget(self._folder)
-            if call.round == self._file.study.rounds:
+            if call.round == last:
+                purse.close(r for r in self._file.study.release_rounds if memory.spoke(r))
                 return reply(call, "done", "the study is over")
             memory.say(call.round, agent.message(call.round))
         said = memory.said(call.round)
         if self._identity is not None and self._file.study.sums is not None:
             packets = sealed_once(self._file, call, said.vector, memory, self._identity)
+            purse.say(call.agent, call.round, packets)
             return Reply(call.study, call.round, call.agent, "sealed", packets=packets)
+        purse.say(call.agent, call.round, [said.vector.tobytes()])
         return Reply(call.study, call.round, call.agent, "vector", said.vector)
 
     def _leave(self, call: Call, memory: Memory) -> Reply:
@@ -179,6 +176,8 @@ class Site:
             draws = draws_of_agent(Draws(call.seed, 0), study.agents, call.agent)
         agent = Agent(study, call.agent, direction=self._file.direction, draws=draws)
         try:
+            for params, value in memory.earlier:
+                agent.add_earlier(params, value)
             for told in memory.told:
                 agent.tell(told.params, told.value)
             heard = memory.broadcast
@@ -187,75 +186,6 @@ class Site:
         except (InvalidInput, ProtocolError) as error:  # whose words may hold what was stored
             raise StorageError("what this site has stored does not fit the study") from error
         return agent
-
-    def _try(self, call: Call, memory: Memory, agent: Agent, log: logging.Logger) -> None:
-        """Run the trials of the step that have not been run yet, the initial ones first."""
-        initial = self._file.study.method.initial
-        due = next(step.trials for step in self._file.steps if step.round == call.round)
-        later = memory.told[initial:]
-        done = sum(told.round == call.round for told in later)
-        while agent.starting or (call.round > 0 and done < due):
-            done += not agent.starting
-            asked, before = memory.lost(call.round) or Lost(agent.ask(), 0)
-            noted = {"asked": asked, "attempt": before + 1, "round": call.round}
-            trial = memory.begin(Settled(asked, self._declared), noted)
-            told = self._run(trial, memory, log)
-            agent.tell(told.params, told.value)
-
-    def _run(self, trial: Trial, memory: Memory, log: logging.Logger) -> Told:
-        """One trial of the site's objective, recorded however it ends."""
-        failed = TrialState.FAIL
-        try:
-            value = value_of(self._objective(trial))
-            # one with a single value is asked of nobody, so nobody has compared it yet
-            check_asked(trial.distributions, self._file.study.space)
-        except optuna.TrialPruned:
-            return memory.end(trial, None, TrialState.PRUNED)
-        except SpaceError as error:
-            log.error("trial %d: %s", trial.number, error)
-            memory.end(trial, None, failed, mistake=str(error))
-            raise
-        except optuna.exceptions.StorageInternalError as error:
-            raise StorageError("the site's storage failed in a trial") from error
-        except Exception as error:
-            log.exception("trial %d failed", trial.number)
-            return memory.end(trial, None, failed, error=f"{type(error).__name__}: {error}")
-        if value is None:
-            log.error("trial %d gave no finite number within ±%g", trial.number, LARGEST)
-            return memory.end(trial, None, failed, error="no finite number was returned")
-        return memory.end(trial, value, TrialState.COMPLETE)
-
-
-class Settled(BaseSampler):
-    """Hands out parameters that were settled before the trial began.
-
-    One by one, as Optuna then says how the objective declares each: otherwise than the study
-    does is a mistake, which must show before hours of training, not after.
-    """
-
-    def __init__(self, params: Mapping[str, Any], declared: Mapping[str, BaseDistribution]) -> None:
-        self._params, self._declared = params, declared
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        """None together."""
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        """None together."""
-        return {}
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, name: str, asked: BaseDistribution
-    ) -> Any:
-        """The parameter's value."""
-        declared = self._declared.get(name)
-        if asked != declared:
-            raise SpaceError(must_declare(name, asked, declared))
-        return self._params[name]
 
 
 def reply(call: Call, answer: Answer, reason: str) -> Reply:
@@ -268,12 +198,3 @@ def refusal(call: Call, error: Exception) -> Reply:
     kind = type(error).__name__
     ours = isinstance(error, SottovoceError)
     return reply(call, "refused", f"{kind}: {error}" if ours else kind)
-
-
-def value_of(result: Any) -> float | None:
-    """What an objective returned, if it is a number to learn from."""
-    try:
-        number = math.nan if isinstance(result, str) else float(result)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    return number if abs(number) <= LARGEST else None

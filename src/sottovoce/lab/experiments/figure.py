@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -46,11 +46,12 @@ class Claim:
     an accountant, "clipped_fraction", "final", the regret at T, or "regret", by the measure.
     measure: regret averaged over t = 1..T ("mean"), at T ("final"), over t = 1..5 ("first"), or at
     a t that is given.
+    paper: what it says; nothing where the figure is one's own.
     line: what a summary says for all claims that share it. cause: why it may not hold.
     """
 
     claim: str
-    paper: str
+    paper: str = ""
     better: str | None = None
     comparable: str | None = None
     than: str | None = None
@@ -115,7 +116,7 @@ class Figure:
     kind: regret against queries, or a trade-off: regret after the last query against ε.
     group: words with slashes between; each of them chooses it. like, variant: the figure that
     this one is again, and in which other way. functions: drawn so many times, each with `starts`
-    runs. accountant: whose ε a trade-off stands over.
+    runs. accountant: whose ε a trade-off stands over. origin: the file of one's own it is from.
     """
 
     name: str
@@ -131,6 +132,7 @@ class Figure:
     variant: str = ""
     functions: int = 0
     accountant: Spender = "moments"
+    origin: str = ""
 
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
@@ -238,10 +240,10 @@ def _filled(kind: Any, entry: Mapping[str, Any], name: str) -> Any:
     """A claim or the like from its table."""
     what = f"{name}: a {kind.__name__.lower()}"
     _keys(entry, [field.name for field in fields(kind)], what)
-    try:
-        return kind(**entry)
-    except TypeError as error:
-        raise InvalidInput(f"{what} lacks something: {entry}") from error
+    needed = [field.name for field in fields(kind) if field.default is MISSING]
+    lacking = ", ".join(word for word in needed if word not in entry)
+    check(not lacking, f"{what} lacks {lacking}", got=dict(entry))
+    return kind(**entry)
 
 
 def _varied(vary: Iterable[Vary], common: Mapping[str, Any], name: str) -> Iterator[Curve]:
@@ -297,7 +299,7 @@ def _known(word: str, known: list[str], origin: str, what: str) -> None:
 
 def figure_from_toml(path: Path) -> Figure:
     """The figure in a TOML file of one's own."""
-    return figure_from(read_toml(path), path.stem)
+    return replace(figure_from(read_toml(path), path.stem), origin=str(path))
 
 
 def known_figures() -> dict[str, Figure]:

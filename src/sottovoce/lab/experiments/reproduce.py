@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -71,19 +72,23 @@ def reproduce(
     summaries: _Summaries = {}
     found = []
     for figure in figures:
-        for result in assembled(figure, out, summaries):
+        stores = {curve.label: store_for(curve.config, out) for curve in figure.curves}
+        for result in assembled(figure, stores, summaries):
             path = out / "figures" / f"{result.name}.json"
             write_text(path, json.dumps(result.to_dict(), allow_nan=False))
             found.append(result)
     return found
 
 
-def assembled(figure: Figure, out: Path, known: _Summaries) -> list[FigureResult]:
-    """A figure as it is written: curves, claims, and everything needed to run it again."""
+def assembled(figure: Figure, stores: Mapping[str, Store], known: _Summaries) -> list[FigureResult]:
+    """A figure as it is written: curves, claims, and everything needed to run it again.
+
+    stores: where the runs of each curve are, by its label.
+    """
     results: dict[str, list[RunResult]] = {}
     summaries: dict[str, Summary] = {}
     for curve in figure.curves:
-        store = store_for(curve.config, out)
+        store = stores[curve.label]
         results[curve.label] = [store.read(run) for run in range(curve.config.runs)]
         # the same runs may be asked for at another δ, hence with another ε
         key = store.folder, curve.config.runs, curve.config.resolved_delta(), curve.accounted
@@ -137,7 +142,8 @@ def _unjudged(figure: Figure, summaries: Mapping[str, Summary]) -> FigureResult:
 
 def _command(figure: Figure, config: RunConfig, problem: Problem) -> str:
     """What makes the figure again."""
-    command = f"sottovoce reproduce {figure.name.removesuffix(BY_FUNCTION)}"
+    name = figure.origin or figure.name.removesuffix(BY_FUNCTION)
+    command = f"sottovoce reproduce {shlex.quote(name)}"
     command += f" --functions {figure.functions}" if figure.functions else ""
     runs = config.starts if figure.functions else config.runs
     command += f" --runs {runs} --seed {config.seed}"
@@ -150,6 +156,7 @@ def _command(figure: Figure, config: RunConfig, problem: Problem) -> str:
 def _against_controls(figure: Figure) -> list[Claim]:
     """For every private curve: is it better than its noise-only control?"""
     controls = [curve for curve in figure.curves if curve.role == "control"]
+    paper = "" if figure.group == "own" else "not reported"
     claims = []
     for curve in figure.curves:
         method = curve.config.resolved_method()
@@ -158,9 +165,7 @@ def _against_controls(figure: Figure) -> list[Claim]:
         measures = ("final", "mean") if figure.kind == "tradeoff" else ("mean",)
         for control in controls:
             if _searches(control.config) == _searches(curve.config):
-                claims += [
-                    better_than(curve.label, control.label, "not reported", m) for m in measures
-                ]
+                claims += [better_than(curve.label, control.label, paper, m) for m in measures]
     return claims
 
 
@@ -185,7 +190,7 @@ def _common_settings(figure: Figure) -> dict[str, Any]:
     return {
         key: value
         for key, value in tables[0].items()
-        if value is not None and all(table[key] == value for table in tables)
+        if value is not None and all(table.get(key) == value for table in tables)
     }
 
 

@@ -19,6 +19,7 @@ from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.pages.trace import Trace
 
 SCHEMA = 1
+MOST = 10_000  # runs that anybody would ask for
 Role = Literal["method", "reference", "control"]
 Verdict = Literal["holds", "within noise", "does not hold"]
 Spender = Literal["moments", "rdp"]  # the accountants that a trade-off may stand over
@@ -114,10 +115,23 @@ class ClaimResult:
     share: Share | None = None
     line: str = ""
     cause: str = ""
+    needs: int | None = None  # so many runs, or functions, would settle it
 
     def __post_init__(self) -> None:
         ordered = self.interval is None or self.interval[0] <= self.interval[1]
         check(ordered, "interval must have its lower end first", interval=self.interval)
+
+    @property
+    def hint(self) -> str:
+        """What would settle a verdict that is open; nothing where it is settled."""
+        if self.verdict != "within noise":
+            return ""
+        unit = "runs" if self.share is None else "functions"
+        if self.interval is None:
+            return f"one alone shows no spread: take several {unit}"
+        if self.needs is None:
+            return f"more than {MOST:,} {unit} would be needed: there is hardly a difference"
+        return f"about {self.needs:,} {unit} would settle it, if mean and spread stay as they are"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +178,11 @@ class FigureResult:
             known = first is not None and min(first, pld or 0) >= 0
             rule = f"{curve.full_label!r} has a series, so its ε must be a number from 0 up"
             check(known, rule, **{self.accountant: first, "pld": pld})
+
+    @property
+    def own(self) -> bool:
+        """Whether it is somebody's own: neither the paper's nor one of this project's."""
+        return not self.paper and self.group in (None, "own")
 
     @property
     def heading(self) -> str:

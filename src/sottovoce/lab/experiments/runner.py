@@ -95,7 +95,7 @@ def summarise(config: RunConfig, results: list[RunResult], accounted: str | None
         regret=Trace(
             tuple(range(study.rounds + 1)),
             tuple(means.mean(axis=0).tolist()),
-            tuple(_standard_error(means).tolist()),
+            _standard_error(means),
         ),
         clipped_fraction=float(clipped.mean()) if clipped.size else None,
         signal_to_noise=tuple(map(_finite, signal.mean(axis=0))) if signal.size else (),
@@ -135,11 +135,11 @@ def versions() -> dict[str, str]:
     }
 
 
-def _standard_error(means: FloatArray) -> FloatArray:
-    """Of the mean over runs, axis 0; zero for a single run, which has no spread to show."""
+def _standard_error(means: FloatArray) -> tuple[float, ...] | None:
+    """Of the mean over runs, axis 0; None for a single run, which has no spread to show."""
     if len(means) < 2:
-        return np.zeros(means.shape[1:])
-    return np.asarray(means.std(axis=0, ddof=1) / math.sqrt(len(means)))
+        return None
+    return tuple((means.std(axis=0, ddof=1) / math.sqrt(len(means))).tolist())
 
 
 def _finite(value: float) -> float | None:

@@ -72,7 +72,7 @@ def bound_result(
     curves, claims = [], []
     for entry in figure.vary:
         ratios = [added[entry.label(f)] / added["base"] for f in FACTORS]
-        curves.append(_curve(entry.symbol, ratios, [0.0] * 3))
+        curves.append(_curve(entry.symbol, ratios, None))
         low, _, high = ratios
         right = high > low if entry.direction == "up" else high < low
         claims.append(
@@ -104,7 +104,7 @@ def measured_result(
     for entry in figure.vary:
         ratios = [measured(results[entry.label(f)], "mean") / base.mean() for f in FACTORS]
         means, errors, _ = zip(*map(interval_of, ratios), strict=True)
-        curves.append(_curve(entry.symbol, means, errors))
+        curves.append(_curve(entry.symbol, means, errors if len(base) > 1 else None))
         low, high = entry.label(FACTORS[0]), entry.label(FACTORS[2])
         better, worse = (low, high) if entry.direction == "up" else (high, low)
         words, why = f"regret {entry.verb} with {entry.symbol}", entry.cause
@@ -120,7 +120,7 @@ def measured_result(
     )
 
 
-def _curve(label: str, means: Sequence[float], errors: Sequence[float]) -> CurveResult:
+def _curve(label: str, means: Sequence[float], errors: Sequence[float] | None) -> CurveResult:
     return CurveResult(
         label=label,
         role="method",
@@ -131,5 +131,5 @@ def _curve(label: str, means: Sequence[float], errors: Sequence[float]) -> Curve
         adjacency=None,
         clipped_fraction=None,
         signal_to_noise=None,
-        regret=Trace(FACTORS, tuple(means), tuple(errors)),
+        regret=Trace(FACTORS, tuple(means), None if errors is None else tuple(errors)),
     )

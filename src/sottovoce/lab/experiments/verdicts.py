@@ -19,10 +19,11 @@ from scipy.stats import t as student
 from sottovoce.arrays import FloatArray
 from sottovoce.errors import InvalidInput
 from sottovoce.lab.experiments.figure import Claim
-from sottovoce.lab.experiments.results import ClaimResult, Share, Summary, Verdict
+from sottovoce.lab.experiments.results import MOST, ClaimResult, Share, Summary, Verdict
 from sottovoce.lab.experiments.store import RunResult
 
 LEVEL = 0.95
+POWER = 0.8  # the chance to settle a claim with as many runs as are said to be needed
 FIRST = 5  # queries that count as the beginning
 
 
@@ -69,7 +70,29 @@ def _judge_difference(
     text = f"{one}: {ours.mean():.4f}, {other}: {theirs.mean():.4f}"
     interval = (mean - reach, mean + reach) if math.isfinite(reach) else None
     share = None if starts == 1 else _share(by_function, rule)
-    return ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval, share)
+    found = ClaimResult(claim.claim, claim.paper, mean, error, text, verdict, interval, share)
+    if verdict != "within noise":
+        return found
+    away = abs(mean) if claim.better is not None else abs(claim.margin - abs(mean))
+    return replace(found, needs=needed(by_function.mean(axis=1), away))
+
+
+def needed(values: FloatArray, away: float) -> int | None:
+    """So many runs would tell in four cases of five, if mean and spread are as they seem.
+
+    values: what the runs there are have given; away: from their mean to where the verdict turns.
+    None: more than anybody would ask for, or no spread to go by.
+    """
+    if len(values) < 2:
+        return None
+    spread = float(values.std(ddof=1))
+    count = len(values) + 1
+    while count <= MOST:
+        quantiles = student.ppf((0.5 + LEVEL / 2, POWER), count - 1)
+        if away >= float(quantiles.sum()) * spread / math.sqrt(count):
+            return count
+        count += max(1, count // 100)  # about: to the hundredth part
+    return None
 
 
 def _share(values: FloatArray, rule: Callable[[float, float], Verdict]) -> Share:
@@ -121,12 +144,13 @@ def _judge_quantity(
         each = per_run.reshape(-1, starts).mean(axis=1)
         value, error, _ = interval_of(each)
         # a rare draw of features has most vectors clipped, so the median tells more
-        text = f"{value:.2%} ± {error:.2%}, median over runs {np.median(per_run):.2%}"
+        give = f" ± {error:.2%}" if len(each) > 1 else ""
+        text = f"{value:.2%}{give}, median over runs {np.median(per_run):.2%}"
     elif quantity in ("final", "regret"):
         at = "final" if quantity == "final" else claim.measure
         each = measured(results[label], at).reshape(-1, starts).mean(axis=1)
         value, error, _ = interval_of(each)
-        text = f"{value:.4f} ± {error:.4f}"
+        text = f"{value:.4f} ± {error:.4f}" if len(each) > 1 else f"{value:.4f}"
     else:
         spent = summaries[label].epsilon_by_accountant.get(quantity)
         if spent is None:

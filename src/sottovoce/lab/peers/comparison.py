@@ -13,9 +13,13 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from scipy.stats import t as student
 
+from sottovoce.errors import check
+
 FloatArray = NDArray[np.float64]
 LEVEL = 0.95
 CHECKPOINTS = (5, 8, 10, 15, 20, 30, 50, 60)  # trials in all
+AFTER = 30  # trials, after which solo is what is to be reached
+MARGIN = 0.03  # more regret than this beyond the best solo search is told
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,9 @@ class Paired:
 
 
 def paired(ours: FloatArray, other: FloatArray) -> Paired:
-    """Student's interval over the runs that both have, (R,) each."""
+    """Student's interval over the runs that both have, the first of (R,) each."""
+    common = min(len(ours), len(other))
+    ours, other = ours[:common], other[:common]
     apart = other - ours
     reach = np.inf
     if len(apart) > 1:
@@ -49,6 +55,25 @@ def filled(by_search: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
     """While a run has no value, its regret is the largest that any run of the problem shows."""
     largest = max(float(np.nanmax(each)) for each in by_search.values())
     return {name: np.where(np.isnan(each), largest, each) for name, each in by_search.items()}
+
+
+def carried(by_search: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
+    """Between the numbers of trials that a vote was held for, the last one's regret stands."""
+    whole = {}
+    for name, each in by_search.items():
+        rows = each.copy()
+        for k in range(1, rows.shape[1]):
+            rows[:, k] = np.where(np.isnan(rows[:, k]), rows[:, k - 1], rows[:, k])
+        whole[name] = rows
+    return filled(whole)
+
+
+def best_solo(curves: Mapping[str, FloatArray], solo: Sequence[str]) -> tuple[str, int]:
+    """Which of the solo entries that there are, and the trial after which it is judged."""
+    after = min(AFTER, next(iter(curves.values())).shape[1])
+    known = [name for name in solo if name in curves]
+    check(bool(known), "there must be a solo search to compare with", solo=",".join(solo))
+    return min(known, key=lambda name: float(curves[name][:, after - 1].mean())), after
 
 
 def mean_ranks(means: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -16,17 +16,19 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import optuna
 from numpy.typing import NDArray
 
 from sottovoce.errors import StorageError, check
 from sottovoce.files import write_text
-from sottovoce.lab.peers.searches import Search, search_named
 from sottovoce.lab.problems import Problem, problem_named
 from sottovoce.simulation import Draws
 from sottovoce.space import Space
+
+if TYPE_CHECKING:  # it needs Optuna, which runs of federations do without
+    from sottovoce.lab.peers.searches import Search
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ class SoloTask:
         """Search, and keep what came of it."""
         check(self.trials >= 1, "trials must be at least 1", trials=self.trials)
         if not self.path.is_file():
+            import optuna
+
+            from sottovoce.lab.peers.searches import search_named
+
             optuna.logging.set_verbosity(optuna.logging.ERROR)
             agent = one_agent(problem_named(self.problem), self.seed, self.run, self.trials)
             with warnings.catch_warnings():

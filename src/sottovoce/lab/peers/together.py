@@ -4,6 +4,9 @@ An entry says what is run:
 - a method's name: within ε if it protects its sums, else as it is;
 - NAME/own: with the noise it has; NAME/control: with the broadcast replaced by noise;
   NAME/quiet: with next to no noise, the ceiling; NAME/local: with noise that sites add themselves;
+  NAME/dishonest: one agent in five lies (`dishonest`); NAME/public: nothing is sent, and what other
+  families' public data teach stands in its place (`public`); NAME/features: with the noise it
+  has, and with the features of `pooled-ts`, as many and as smooth as the space calls for;
 - dp-hype: a vote within ε, for each number of trials a federation of its own;
 - solo/NAME: a few agents of every run alone, by a search of `searches`.
 
@@ -21,19 +24,20 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import optuna
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, check
 from sottovoce.federation.aggregate import planned_event
-from sottovoce.federation.methods import METHODS, Method
+from sottovoce.federation.methods import METHODS, POOLED_TS, Method
+from sottovoce.federation.planning import sized
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.config import RunConfig
 from sottovoce.lab.peers.comparison import CHECKPOINTS
+from sottovoce.lab.peers.dishonest import one_in_five
 from sottovoce.lab.peers.hype import dp_hype, noise_within
 from sottovoce.lab.peers.local import with_local_noise
-from sottovoce.lab.peers.searches import search_named
+from sottovoce.lab.peers.public import warm_started
 from sottovoce.lab.peers.solo import one_agent, searched
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as epsilon_of
@@ -41,7 +45,8 @@ from sottovoce.simulation import Draws, simulate
 
 FloatArray = NDArray[np.float64]
 QUIET = 1e-3  # noise over sensitivity that is as good as none
-VARIANTS = ("own", "control", "quiet", "local")
+VARIANTS = ("own", "control", "quiet", "local", "dishonest", "public", "features")
+AS_IT_IS = ("own", "features")  # variants with the noise that a method has
 HYPE = "dp-hype"
 
 
@@ -74,7 +79,7 @@ def study_of(problem: str, entry: str, size: Federation) -> tuple[FederatedStudy
     if not known:
         raise InvalidInput(f"{entry}: a variant must be one of {', '.join(VARIANTS)}")
     private = name in METHODS and METHODS[name].private
-    within = size.epsilon if private and variant != "own" else None
+    within = size.epsilon if private and variant not in AS_IT_IS else None
     config = RunConfig(problem, name, size.agents, 1, delta=size.delta)
     initial = config.resolved_method().initial
     check(initial < size.trials, f"trials must be above the {initial} first", trials=size.trials)
@@ -83,14 +88,20 @@ def study_of(problem: str, entry: str, size: Federation) -> tuple[FederatedStudy
     events = [planned_event(study, "plan")] if study.method.shared.exchanges else []
     events *= study.method.releases.count(study.rounds)
     spent = epsilon_of(events, size.delta) if events else 0.0
-    changed = _variant(study.method, variant, size.agents)
-    spent = {"control": 0.0, "quiet": np.inf}.get(variant, spent)
+    changed = _variant(study, variant, problem)
+    spent = {"control": 0.0, "quiet": np.inf, "public": 0.0}.get(variant, spent)
     return replace(study, method=changed), spent if np.isfinite(spent) else None
 
 
-def _variant(method: Method, variant: str, agents: int) -> Method:
+def _variant(study: FederatedStudy, variant: str, problem: str) -> Method:
+    method = study.method
     if variant == "local":
-        return with_local_noise(method, agents)
+        return with_local_noise(method, study.agents)
+    if variant == "public":
+        return warm_started(method, problem)
+    if variant == "features":
+        given = sized(POOLED_TS, study.space.dims)
+        return replace(method, features=given.features, lengthscale=given.lengthscale)
     if variant in ("control", "quiet") and method.mechanism is None:
         raise InvalidInput(f"{method.name} has no noise to change")
     if variant == "control":
@@ -123,6 +134,7 @@ class TogetherTask:
     alone: int = 4  # agents of a solo search
     seed: int = 0
     device: str | None = None  # of PyTorch's, in place of NumPy
+    batch: int | None = None  # agents at a time, where memory is short; changes nothing else
 
     @property
     def path(self) -> Path:
@@ -160,7 +172,13 @@ class TogetherTask:
             return self._voted()
         study, spent = study_of(self.problem, self.entry, self.size)
         draws = Draws(self.seed, self.run)
-        outcome = simulate(study, problem_named(self.problem), draws, device=self.device)
+        lies = one_in_five(study.method) if self.entry.endswith("/dishonest") else None
+        outcome = simulate(
+            *(study, problem_named(self.problem), draws),
+            device=self.device,
+            batch=self.batch,
+            tamper=lies,
+        )
         curve = mean_regret(outcome.truth, outcome.optimum)
         return Curve([_known(value) for value in curve], spent)
 
@@ -176,6 +194,10 @@ class TogetherTask:
         return Curve(regret, spent)
 
     def _alone(self) -> Curve:
+        import optuna  # which runs of federations do without
+
+        from sottovoce.lab.peers.searches import search_named
+
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         name, problem, curves = self.entry.partition("/")[2], problem_named(self.problem), []
         for n in range(min(self.alone, self.size.agents)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sottovoce.lab.report.plot import FEW_POINTS, Level, Line, Plot, Point, Series
 from sottovoce.pages.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Canvas, mark, stroke
 from sottovoce.pages.text import counted, escaped, number
@@ -12,23 +14,30 @@ _FIELD = (LEFT + 4.0, TOP + 0.0, RIGHT + 8.0, BOTTOM - 2.0)
 _FONTS = {"wide": 11.5, "narrow": 24.0}
 
 
-def chart(plot: Plot, *, log: bool = False) -> str:
-    """The whole chart; with `log` on a logarithmic axis, or nothing where that shows no more."""
+def chart(plot: Plot, *, log: bool = False, name: str = "") -> str:
+    """The whole chart; with `log` on a logarithmic axis, or nothing where that shows no more.
+
+    name: of what is drawn in it, by which it can be shown elsewhere again.
+    """
     x, y = plot.x, plot.log_y if log else plot.y
     if y is None:
         return ""
     canvas = Canvas(x, y)
-    parts = [canvas.grid()]
-    parts += [_band(line, canvas) for line in plot.lines if line.trace.stderr]
-    parts += [
+    drawn = [_band(line, canvas) for line in plot.lines if line.trace.stderr]
+    drawn += [
         _curve(one, canvas) for one in sorted(plot.lines, key=lambda one: one.key.style.in_front)
     ]
+    parts = [canvas.grid(), *_group(name, drawn)]
     parts.append(f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{BOTTOM}"/>')
     return (
         f'<svg class="chart" role="img" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'data-left="{LEFT}" data-right="{RIGHT}" data-low="{x.low!r}" data-high="{x.high!r}" '
         f'aria-label="{_lines_described(plot, log)}">\n' + "\n".join(parts) + "\n</svg>"
     )
+
+
+def _group(name: str, drawn: Sequence[str]) -> list[str]:
+    return [f'<g id="{escaped(name)}">', *drawn, "</g>"] if name else list(drawn)
 
 
 def _band(line: Line, canvas: Canvas) -> str:
@@ -66,13 +75,13 @@ def _lines_described(plot: Plot, log: bool) -> str:
     )
 
 
-def point_chart(plot: Plot) -> str:
+def point_chart(plot: Plot, *, name: str = "") -> str:
     """The whole chart; each point has its words, for the pointer and the keyboard."""
     canvas = Canvas(plot.x, plot.y)
-    parts = [canvas.grid()]
-    parts += [_level(level, canvas) for level in plot.levels]
     first_on_top = plot.series[::-1]
-    parts += [line for series in first_on_top for line in _lines(series, canvas)]
+    drawn = [_level(level, canvas) for level in plot.levels]
+    drawn += [line for series in first_on_top for line in _lines(series, canvas)]
+    parts = [canvas.grid(), *_group(name, drawn)]
     parts += [_point(point, series, canvas) for series in first_on_top for point in series.points]
     for screen, size in _FONTS.items():
         parts += [

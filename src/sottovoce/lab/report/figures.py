@@ -1,5 +1,5 @@
-"""Figures in the paper's form, as PNG and SVG: lines with a band of one standard error, or points
-of privacy against utility."""
+"""Figures in the paper's form, as PNG, SVG and PDF: lines with a band of one standard error, or
+points of privacy against utility. The caption says what they cost in privacy."""
 
 from __future__ import annotations
 
@@ -52,9 +52,18 @@ def draw_convergence(
     _save(_drawn_lines(line_plot(methods, *words)), path)
 
 
+def draw_figures(figures: Sequence[FigureResult], folder: Path) -> list[Path]:
+    """Draw them all into a folder, made if need be; returns where they are."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be used for figures: {error}") from error
+    return [path for figure in figures for path in draw_figure(figure, folder)]
+
+
 def draw_figure(figure: FigureResult, folder: Path) -> list[Path]:
-    """Write NAME.png and NAME.svg; returns where they are."""
-    paths = [folder / f"{figure.name}{ending}" for ending in (".png", ".svg")]
+    """Write NAME.png, NAME.svg and NAME.pdf; returns where they are."""
+    paths = [folder / f"{figure.name}{ending}" for ending in _UNDATED]
     for path in paths:
         check_figure(path)
     plot = plot_of(figure)
@@ -205,5 +214,6 @@ def _save(figure: Any, path: Path) -> None:
         kind = path.suffix[1:]
         figure.savefig(part, format=kind, metadata=_UNDATED[path.suffix])
 
-    with matplotlib.rc_context({"svg.hashsalt": "sottovoce"}):
+    # fonts as outlines that journals take, not as Type 3
+    with matplotlib.rc_context({"svg.hashsalt": "sottovoce", "pdf.fonttype": 42}):
         write_whole(path, write)

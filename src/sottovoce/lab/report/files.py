@@ -1,4 +1,4 @@
-"""Reads the figures in a folder of results; a bad file is named, with what to do about it."""
+"""Reads the figures in folders of results; a bad file is named, with what to do about it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,37 @@ import json
 import re
 from pathlib import Path
 
-from sottovoce.errors import StorageError
+from sottovoce.errors import StorageError, check
+from sottovoce.lab.experiments.compared import Ran, compared, holds_runs, read_run
 from sottovoce.lab.experiments.results import AGAIN, FigureResult
 
 
-def read_figures(folder: Path) -> list[FigureResult]:
-    """Every figure of a folder of results, checked, in the paper's order."""
-    paths = sorted((folder / "figures").glob("*.json"))
-    if not paths:
-        raise StorageError(
-            f"{folder} has no figures to report (no {folder / 'figures'}/*.json); "
-            f"make them first with: sottovoce reproduce all --out {folder}"
-        )
-    return sorted((_read(path) for path in paths), key=_place_in_the_paper)
+def read_figures(*folders: Path) -> list[FigureResult]:
+    """Every figure of folders of `reproduce` and of `run`, checked, in the paper's order.
+
+    Folders of `run` may also lie inside one that is named; those of one problem share a figure.
+    """
+    made: dict[Path, FigureResult] = {}
+    ran: dict[Path, Ran] = {}
+    for folder in folders:
+        paths = sorted((folder / "figures").glob("*.json"))
+        inside = sorted(path.parent for path in folder.glob("*/manifest.json"))
+        runs = [folder] if holds_runs(folder) else inside
+        if not paths and not runs:
+            raise StorageError(
+                f"{folder} has nothing to report: neither {folder / 'figures'}/*.json, which "
+                f"`sottovoce reproduce all --out {folder}` makes, nor what "
+                f"`sottovoce run --out {folder}` leaves"
+            )
+        made |= {path.resolve(): _read(path) for path in paths}
+        ran |= {path.resolve(): read_run(path) for path in runs}
+    figures = sorted(made.values(), key=_place_in_the_paper)
+    names = [figure.name for figure in figures]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    check(
+        not twice, "figures of one name cannot share a page; report their folders apart", of=twice
+    )
+    return [*figures, *compared(ran.values())]
 
 
 def _read(path: Path) -> FigureResult:

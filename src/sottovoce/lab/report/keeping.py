@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 _SECTION = re.compile(r"^(?=### )", re.MULTILINE)
 
@@ -25,9 +25,16 @@ def kept_sections(old: str, new: str) -> str:
     return "\n\n".join(part.strip() for part in merged.values())
 
 
-def kept_rows(old: str, new: Sequence[str]) -> list[str]:
-    """Rows of a table, known by their first cell: those of `new`, and of `old` the others."""
+def kept_rows(old: str, new: Sequence[str], beside: Mapping[str, str]) -> list[str]:
+    """Rows of a table, known by their first cell: those of `new`, and of `old` the others.
+
+    beside: by first cell, what an old row is to say in its last cell but one.
+    """
     rows = {_cell(line): line for line in old.splitlines() if line.startswith("| ")}
+    for cell, note in beside.items():
+        if f"| {cell}" in rows:
+            *first, _, last = rows[f"| {cell}"].split(" | ")
+            rows[f"| {cell}"] = " | ".join((*first, note, last))
     return [*({**rows, **{_cell(line): line for line in new}}).values()]
 
 

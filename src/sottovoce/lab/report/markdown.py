@@ -8,9 +8,8 @@ from pathlib import Path
 from sottovoce.errors import StorageError
 from sottovoce.files import write_text
 from sottovoce.lab.experiments.results import ClaimResult, CurveResult, FigureResult
-from sottovoce.lab.report.files import read_figures
 from sottovoce.lab.report.keeping import kept_rows, kept_sections
-from sottovoce.lab.report.summary import HEADS, summary_rows
+from sottovoce.lab.report.summary import HEADS, other_ways, summary_rows
 from sottovoce.pages.text import counted, epsilon
 
 BEGIN = "<!-- verdicts: made by `sottovoce report`, do not edit -->"
@@ -20,14 +19,13 @@ END_CLAIMS = "<!-- end of claims -->"
 MOMENTS = (0, 1, 5, 10, 20)  # the queries at which a curve is told, besides its last
 
 
-def update_markdown(folder: Path, document: Path, *, keep: bool = False) -> Path:
-    """Put the tables of all figures in a folder between the document's marks.
+def update_markdown(figures: Sequence[FigureResult], document: Path, *, keep: bool = False) -> Path:
+    """Put the tables of these figures between the document's marks.
 
     A document without marks gets them at its end; one that is not there is begun. The marks of
     a summary, one line a claim, are filled where there are any. keep: what stands there of
-    figures that the folder does not hold stays.
+    other figures stays.
     """
-    figures = read_figures(folder)
     try:
         text = document.read_text() if document.exists() else "# Reproduction\n"
     except (OSError, UnicodeDecodeError) as error:
@@ -36,7 +34,9 @@ def update_markdown(folder: Path, document: Path, *, keep: bool = False) -> Path
     if found:
         old, _, tail = rest.partition(END_CLAIMS)
         rows = _summary(figures)
-        rows = [*rows[:2], *kept_rows(old.partition("|---|")[2], rows[2:])] if keep else rows
+        if keep:
+            told = kept_rows(old.partition("|---|")[2], rows[2:], other_ways(figures))
+            rows = [*rows[:2], *told]
         text = "\n".join((f"{head}{BEGIN_CLAIMS}", "", *rows, "", f"{END_CLAIMS}{tail}"))
     head, found, rest = text.partition(BEGIN)
     old, _, tail = rest.partition(END) if found else ("", "", "\n")
@@ -53,7 +53,7 @@ def _summary(figures: Sequence[FigureResult]) -> list[str]:
     return [_cells(HEADS), "|" + "---|" * len(HEADS), *map(_cells, rows)]
 
 
-def _lines(figures: list[FigureResult]) -> list[str]:
+def _lines(figures: Sequence[FigureResult]) -> list[str]:
     lines = []
     for figure in figures:
         objective = f" ({figure.objective})" if figure.objective else ""
@@ -61,7 +61,7 @@ def _lines(figures: list[FigureResult]) -> list[str]:
             f"### {figure.heading}",
             "",
             f"{figure.about} Problem `{figure.problem}`{objective}, "
-            f"{counted(figure.runs, 'run', 'runs')}: `{figure.command}`.",
+            f"{counted(figure.runs, 'run', 'runs')}: {_commands(figure)}.",
             "",
             *([] if figure.kind == "terms" else [*_curves(figure), ""]),
             "| claim | paper | measured | estimate ± standard error | 95 % interval | verdict |",
@@ -70,6 +70,10 @@ def _lines(figures: list[FigureResult]) -> list[str]:
             "",
         ]
     return lines
+
+
+def _commands(figure: FigureResult) -> str:
+    return ", ".join(f"`{command}`" for command in figure.command.splitlines())
 
 
 def _curves(figure: FigureResult) -> list[str]:

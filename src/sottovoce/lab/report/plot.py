@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sottovoce.lab.experiments.results import CurveResult, FigureResult
+from sottovoce.lab.report.caption import note
 from sottovoce.lab.report.labels import Box, Spot, along, box_around, place_labels
 from sottovoce.pages.scale import Axis, log_axis, x_axis, y_axis
 from sottovoce.pages.styles import ANY, LEVEL_DASHES, Key, styles_for
-from sottovoce.pages.text import counted, epsilon, with_error
+from sottovoce.pages.text import epsilon, with_error
 from sottovoce.pages.trace import Trace
 
 FILLED = {
@@ -122,7 +123,7 @@ def plot_of(figure: FigureResult) -> Plot:
     if figure.kind == "tradeoff":
         return _tradeoff(figure)
     curves = [(curve.label, curve.regret, curve.role) for curve in figure.curves]
-    words = (figure.heading, _note(figure, "bands"), figure.x_label, figure.y_label)
+    words = (figure.heading, note(figure), figure.x_label, figure.y_label)
     return line_plot(curves, *words)
 
 
@@ -173,7 +174,7 @@ def _tradeoff(figure: FigureResult) -> Plot:
     left = iter(rest)
     return Plot(
         title=figure.heading,
-        note=_note(figure, "bars and bands"),
+        note=note(figure),
         x_label=figure.x_label,
         y_label=figure.y_label,
         x=Axis(0.0, 1.08 * highest or 1.0),
@@ -205,13 +206,3 @@ def _reach(points: Sequence[Point]) -> str:
 def _end(curve: CurveResult) -> tuple[float, float]:
     mean, error = curve.regret.last
     return mean, error or 0.0
-
-
-def _note(figure: FigureResult, drawn: str) -> str:
-    """What stands in small type under the figure; `drawn`: what shows the standard error."""
-    facts = [figure.problem, *([figure.objective] if figure.objective else [])]
-    facts += [counted(figure.runs, "run", "runs"), f"{drawn} ± 1 standard error"]
-    note = f"{', '.join(facts)}."
-    if any(spent for curve in figure.curves for spent in (curve.epsilon or {}).values()):
-        note += " A simulation: its seeded noise protects nobody."
-    return note

@@ -11,7 +11,11 @@ from collections.abc import Iterable, Sequence
 
 from sottovoce.lab.experiments.results import ClaimResult, FigureResult, Verdict
 
-NOT_THE_PAPERS = ("not reported", "not in the paper")  # what claims say that are not the paper's
+NOT_THE_PAPERS = (
+    "",
+    "not reported",
+    "not in the paper",
+)  # what claims say that are not the paper's
 _MANY: dict[Verdict, str] = {
     "holds": "hold",
     "within noise": "within noise",
@@ -31,6 +35,16 @@ def summary_rows(figures: Sequence[FigureResult]) -> list[tuple[str, ...]]:
             others = [_beside(other, _lines(other).get(line, [])) for other in again]
             rows.append(_row(f"{line} ({figure.paper or figure.name})", claims, others))
     return rows
+
+
+def other_ways(figures: Sequence[FigureResult]) -> dict[str, str]:
+    """What stands beside the claims of figures that are not among these, by a row's first cell."""
+    names, notes = {figure.name for figure in figures}, dict[str, list[str]]()
+    for figure in figures:
+        if figure.like is not None and figure.like not in names:
+            for line, claims in _lines(figure).items():
+                notes.setdefault(f"{line} ({figure.paper})", []).append(_beside(figure, claims))
+    return {cell: "<br>".join(each) for cell, each in notes.items()}
 
 
 def verdicts(claims: Iterable[ClaimResult]) -> str:

@@ -35,23 +35,30 @@ def verdict(name: str) -> str:
 
 def claims_table(figures: Sequence[FigureResult], caption: str, *, linked: bool) -> str:
     """Every claim of these figures; `linked` adds a column that leads to the figure."""
-    heads = ["Claim", "Verdict", "Measured", "Estimate ± s.e.", "The paper says"]
-    between = any(claim.interval for figure in figures for claim in figure.claims)
-    heads[4:4] = ["95 % interval"] * between
+    claims = [claim for figure in figures for claim in figure.claims]
+    between, said = any(c.interval for c in claims), any(c.paper for c in claims)
+    source = "Expected" if all(figure.own for figure in figures) else "The paper says"
+    heads = ["Claim", "Verdict", "Measured"]
+    heads.append("Estimate ± s.e." if any(c.stderr for c in claims) else "Estimate")
+    heads += ["95 % interval"] * between + [source] * said
     rows = []
     for figure in figures:
         link = f'<a href="#{figure.name}">{escaped(figure.paper or figure.title)}</a>'
         for claim in figure.claims:
             cells = [
                 ("", escaped(claim.claim)),
-                ("short", verdict(claim.verdict)),
+                ("short", verdict(claim.verdict) + _hint(claim.hint)),
                 ("", escaped(claim.text)),
                 ("short", with_error(claim.measured, claim.stderr or None)),
                 *[("short", interval(claim.interval))] * between,
-                ("", escaped(claim.paper)),
+                *[("", escaped(claim.paper))] * said,
             ]
             rows.append([*cells, ("", link)] if linked else cells)
     return table(caption, [("", head) for head in heads + ["Figure"] * linked], rows, "stacks")
+
+
+def _hint(words: str) -> str:
+    return f'<small class="hint">{escaped(words)}</small>' if words else ""
 
 
 def curves_table(figure: FigureResult, keys: Sequence[Key]) -> str:
@@ -61,7 +68,8 @@ def curves_table(figure: FigureResult, keys: Sequence[Key]) -> str:
     accountants = [n for n in _ACCOUNTANTS if n in named] + sorted(named - set(_ACCOUNTANTS))
     clipped = any(curve.clipped_fraction is not None for curve in curves)
     signal = any(curve.signal_to_noise is not None for curve in curves)
-    heads = [("", "Curve"), ("num", f"Last {escaped(figure.quantity)} ± s.e.")]
+    give = " ± s.e." if any(curve.regret.stderr for curve in curves) else ""
+    heads = [("", "Curve"), ("num", f"Last {escaped(figure.quantity)}{give}")]
     for name in accountants:
         note = _ACCOUNTANTS.get(name)
         small = f"<small>{note}</small>" if note else ""
@@ -87,7 +95,8 @@ def numbers_table(figure: FigureResult) -> str:
     heads += [("num", escaped(curve.full_label)) for curve in figure.curves]
     marks = sorted({x for column in columns for x in column})
     rows = [[("num", number(x, 6)), *(("num", c.get(x, "–")) for c in columns)] for x in marks]
-    what = f"{figure.quantity}, mean ± standard error"
+    give = " ± standard error" if any(curve.regret.stderr for curve in figure.curves) else ""
+    what = f"{figure.quantity}, mean{give}"
     caption = escaped(f"All numbers of {figure.title}: {what}")
     return table(caption, heads, rows, "numbers", marks)
 

@@ -81,7 +81,14 @@ def play(coordinator: Coordinator, agents: tuple[int, ...] = tuple(range(AGENTS)
 
 
 def events(folder: Path) -> list[tuple[str, int | None]]:
-    return [(line["event"], line["round"]) for line in read_journal(folder / "journal.jsonl")]
+    """All but that a site answered."""
+    lines = read_journal(folder / "journal.jsonl")
+    return [(line["event"], line["round"]) for line in lines if line["event"] != "answered"]
+
+
+def answered(folder: Path) -> list[tuple[int, int]]:
+    lines = read_journal(folder / "journal.jsonl")
+    return [(line["round"], line["agent"]) for line in lines if line["event"] == "answered"]
 
 
 def last_line(folder: Path) -> dict[str, Any]:
@@ -351,6 +358,21 @@ def test_nothing_is_said_in_the_last_step(tmp_path: Path) -> None:
     assert "already answered" in last_line(tmp_path)["reason"]
     assert coordinator.close() is None
     assert len(coordinator.server.events) == 2
+    coordinator.stop()
+
+
+def test_the_journal_says_who_has_answered_while_the_step_is_open(tmp_path: Path) -> None:
+    coordinator = begun(tmp_path)
+    coordinator.open()
+    coordinator.take(902, reply(2))
+    coordinator.take(900, reply(0, vector=np.zeros(FEATURES)))  # zeros are presence like any other
+    coordinator.take(901, Reply(STUDY.fingerprint, 0, 1, "refused", np.zeros(0), "words"))
+    assert answered(tmp_path) == [(0, 2), (0, 0)]
+    coordinator.close()
+    play(coordinator)
+    coordinator.open()
+    coordinator.take(901, done(1))
+    assert answered(tmp_path) == [(0, 2), (0, 0), (1, 0), (1, 1), (1, 2), (2, 1)]
     coordinator.stop()
 
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.flower.secured import AGENTS, PLENTY, Secured, identities, study_file
+from tests.unit.flower.secured import (
+    AGENTS,
+    PLENTY,
+    Secured,
+    identities,
+    quadratic,
+    study_file,
+)
 
 from sottovoce.errors import (
     LedgerError,
@@ -16,9 +25,11 @@ from sottovoce.errors import (
     SumRefused,
 )
 from sottovoce.federation.server import Server
+from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.coordinator.journal import read_journal
 from sottovoce.flower.coordinator.secure import SURPLUS, SecureCoordinator, SumExchange
 from sottovoce.flower.site.memory import Memory
+from sottovoce.flower.site.site import Site
 from sottovoce.flower.site.summing import Member
 from sottovoce.flower.sites import Roster, simulated_identity
 from sottovoce.flower.sumwire import SumReply, answers_in
@@ -43,8 +54,8 @@ def stored(parties: Secured, agent: int) -> Memory:
     return Memory(folder, "journal", file.study, file.direction)
 
 
-def spoken_steps(parties: Secured, agent: int, number: int) -> np.ndarray:
-    """What a site said, noise and all, opened with everybody's keys, which only a test has."""
+def shares_of(parties: Secured, agent: int, number: int) -> dict[int, np.ndarray]:
+    """What a site sent to each member, opened with everybody's keys, which only a test has."""
     with stored(parties, agent) as memory:
         packets = memory.sealed(number)
     assert packets is not None
@@ -58,7 +69,20 @@ def spoken_steps(parties: Secured, agent: int, number: int) -> np.ndarray:
         row = field.from_bytes(opened_share, terms.grid.numbers)
         assert row is not None
         shares[member] = row
-    return field.decode(sharing.joined(shares, terms.committee.threshold))
+    return shares
+
+
+def spoken_steps(parties: Secured, agent: int, number: int) -> np.ndarray:
+    """What a site said, noise and all."""
+    shares = shares_of(parties, agent, number)
+    return field.decode(sharing.joined(shares, parties.file.terms.committee.threshold))
+
+
+def forms(numbers: np.ndarray) -> Iterator[bytes]:
+    """How numbers may lie about: each raw, in words and in hexadecimal; base64 of all of them."""
+    for number in numbers:
+        yield from (number.tobytes(), repr(number.item()).encode(), number.tobytes().hex().encode())
+    yield base64.b64encode(numbers.tobytes())
 
 
 def test_a_study_releases_exactly_the_sum_of_what_its_sites_said(all_parties: Secured) -> None:
@@ -89,24 +113,69 @@ def test_a_study_releases_exactly_the_sum_of_what_its_sites_said(all_parties: Se
     coordinator.stop()
 
 
-def test_no_vector_noised_or_not_is_on_the_coordinators_side(all_parties: Secured) -> None:
+def held_by(folder: Path, *parts: object) -> bytes:
+    """All bytes in a folder, and in what these hold in memory, as it is and in words."""
+    found = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    return b"\n".join([*found, *(form for part in parts for form in _in_memory(part, 6))])
+
+
+def _in_memory(part: object, depth: int) -> Iterator[bytes]:
+    if isinstance(part, bytes):
+        yield part
+    elif isinstance(part, np.ndarray):
+        yield part.tobytes()
+        yield repr(part.tolist()).encode()
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            yield repr(key).encode()
+            yield from _in_memory(value, depth - 1) if depth else ()
+    elif isinstance(part, list | tuple | set | frozenset):
+        for each in part:
+            yield from _in_memory(each, depth - 1) if depth else ()
+    else:
+        yield repr(part).encode()
+        if depth and hasattr(part, "__dict__"):
+            yield from _in_memory(vars(part), depth - 1)
+
+
+def test_no_vector_noised_or_not_and_no_share_is_on_the_coordinators_side(
+    all_parties: Secured,
+) -> None:
     coordinator = all_parties.coordinator()
     coordinator.open()
     all_parties.speak(coordinator)
     second = coordinator.settle()
     assert second is not None
-    held = b"".join(path.read_bytes() for path in (all_parties.folder / "hub").iterdir())
-    held += repr(vars(coordinator)).encode() + repr(vars(second)).encode()
-    held += b"".join(b"".join(mine) for mine in coordinator._spoken.values())
+    held = held_by(all_parties.folder / "hub", coordinator, second)
     for n in range(AGENTS):
         with stored(all_parties, n) as memory:
-            vector = memory.said(0).vector
-        steps = spoken_steps(all_parties, n, 0)
-        shares = sharing.split(field.encode(steps), field.uniform((3, len(steps))), AGENTS)
-        for secret in (*vector, *steps):
-            for form in (secret.tobytes(), repr(secret).encode(), secret.tobytes().hex().encode()):
-                assert form not in held
-        assert shares.shape == (AGENTS, 16)
+            vector, packets = memory.said(0).vector, memory.sealed(0)
+        assert packets is not None
+        assert all(packet in held for packet in packets)  # the search does find what is there
+        shares = shares_of(all_parties, n, 0)
+        assert len(shares) == AGENTS
+        for secret in (vector, spoken_steps(all_parties, n, 0), *shares.values()):
+            assert not any(form in held for form in forms(secret))
+    coordinator.stop()
+
+
+def test_the_same_search_finds_every_vector_with_a_coordinator_that_is_trusted(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "hub").mkdir()
+    shared = study_file()
+    file = replace(shared, study=replace(shared.study, sums=None), roster=None)
+    server = Server(file.study, tmp_path / "hub" / "ledger.db", PLENTY)
+    nodes = {900 + n: n for n in range(AGENTS)}
+    coordinator = Coordinator(file, server, nodes, tmp_path / "hub" / "journal.jsonl")
+    coordinator.open()
+    for node, n in nodes.items():
+        site = Site(file, quadratic, tmp_path / str(n), storage="journal")
+        coordinator.take(node, site.answer(coordinator.call(node)).to_records())
+    held = held_by(tmp_path / "hub", coordinator)
+    for n in range(AGENTS):
+        with Memory(tmp_path / str(n), "journal", file.study, file.direction) as memory:
+            assert any(form in held for form in forms(memory.said(0).vector))
     coordinator.stop()
 
 

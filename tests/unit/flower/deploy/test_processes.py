@@ -195,6 +195,14 @@ def test_a_site_checks_the_coordinator_and_shows_its_own_key(keys: Path, tmp_pat
     assert command[command.index("--host") + 1] == "127.0.0.1"  # its own processes, nobody else
 
 
+def test_how_many_trials_a_site_runs_at_once_is_told_to_its_own_node(tmp_path: Path) -> None:
+    command = commands.supernode(tmp_path, Link(), None, 9100, workers=4)
+    config = f'project="{tmp_path}" workers=4'
+    assert command[command.index("--node-config") + 1] == config
+    with pytest.raises(InvalidInput, match="workers must be at least 1, got workers=0"):
+        commands.supernode(tmp_path, Link(), None, 9100, workers=0)
+
+
 def test_a_key_without_encryption_or_encryption_without_a_key_is_refused(
     keys: Path, tmp_path: Path
 ) -> None:

@@ -100,6 +100,18 @@ def test_a_storage_of_the_nodes_choice_is_taken(project: Path) -> None:
     assert (project / "site" / "study.journal").exists()
 
 
+def test_how_many_trials_run_at_once_is_the_nodes_to_say(project: Path) -> None:
+    (project / "objective.py").write_text(
+        "import threading\nmet = threading.Barrier(2)\n"
+        "def objective(trial):\n    met.wait(60)\n    return trial.suggest_float('x', 0.0, 1.0)"
+    )
+    file = read_study(project / "study.toml")
+    node = {"project": str(project), "workers": 2}
+    assert answered(first_call(file), node, {"workers": 1}).answer == "vector"
+    reply = answered(first_call(file), {**node, "workers": 0})
+    assert reply.reason == "InvalidInput: workers must be a whole number above 0, got workers=0"
+
+
 def test_a_run_cannot_give_a_site_another_memory(project: Path) -> None:
     file, node = read_study(project / "study.toml"), {"project": str(project)}
     first = answered(first_call(file), node)

@@ -24,8 +24,10 @@ from sottovoce.federation.methods import DP_FTS_DE, SOTTOVOCE
 from sottovoce.federation.server import Server
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.site import leaving
-from sottovoce.flower.site.memory import ATTEMPTS, STORAGES, Memory
-from sottovoce.flower.site.site import Objective, Site
+from sottovoce.flower.site.memory import ATTEMPTS, Memory
+from sottovoce.flower.site.site import Site
+from sottovoce.flower.site.storage import STORAGES
+from sottovoce.flower.site.trying import Objective
 from sottovoce.flower.studyfile import StudyFile
 from sottovoce.flower.wire import Call, Reply
 from sottovoce.privacy.budget import Budget
@@ -644,13 +646,14 @@ def test_what_was_about_to_be_said_when_the_site_was_killed_is_said(tmp_path: Pa
     assert len(trials(tmp_path)) == INITIAL
 
 
-def test_a_trial_killed_before_its_parameters_were_noted_is_no_attempt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(Trial, "set_user_attr", killed)
-        for _ in range(ATTEMPTS + 1):
-            dies(tmp_path, call(0), quadratic)
+def test_a_trial_that_began_without_its_parameters_is_no_attempt(tmp_path: Path) -> None:
+    """As a process left it that an older version began, which wrote them afterwards."""
+    with Memory(tmp_path, "sqlite", FILE.study, FILE.direction):
+        pass
+    kept = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
+    for _ in range(ATTEMPTS + 1):
+        optuna.load_study(study_name="sottovoce", storage=kept).ask()
+    kept.engine.dispose()
     assert Site(FILE, quadratic, tmp_path).answer(call(0)).answer == "vector"
     assert finished(tmp_path) == [0] * INITIAL
     assert len(trials(tmp_path)) == ATTEMPTS + 1 + INITIAL

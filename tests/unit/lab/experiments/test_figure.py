@@ -160,7 +160,10 @@ def test_an_unknown_figure_is_answered_with_the_nearest() -> None:
         ({"curves": [{"label": "a", "method": "ts", "agent": 3}]}, "did you mean 'agents'"),
         ({"curves": [{"label": "a", "method": "ts"}] * 2}, "labels of curves must differ"),
         ({"claims": [{"claim": "x", "paper": "y", "bettr": "a"}]}, "did you mean 'better'"),
-        ({"claims": [{"paper": "y", "better": "alone", "than": "together"}]}, "lacks something"),
+        (
+            {"claims": [{"paper": "y", "better": "alone", "than": "together"}]},
+            "lacks claim",
+        ),
         (
             {"claims": [{"claim": "x", "paper": "", "better": "alon", "than": "together"}]},
             "unknown curve 'alon'; did you mean 'alone'",

@@ -13,7 +13,7 @@ from sottovoce.lab.experiments.figure import Claim
 from sottovoce.lab.experiments.results import ClaimResult, Share, Summary
 from sottovoce.lab.experiments.runner import summarise
 from sottovoce.lab.experiments.store import RunResult
-from sottovoce.lab.experiments.verdicts import better_than, judge, measured
+from sottovoce.lab.experiments.verdicts import better_than, interval_of, judge, measured, needed
 
 
 def run(regret: NDArray[np.float64], clipped: float = 0.0) -> RunResult:
@@ -233,3 +233,51 @@ def test_accounted_as_another_kind_of_sampling_the_loss_is_that_ones() -> None:
     assert as_if == other
     assert as_if == pytest.approx(13.78, abs=0.005)
     assert sound > 10 * as_if
+
+
+def test_as_many_runs_as_are_said_to_be_needed_settle_a_claim_four_times_in_five() -> None:
+    random = np.random.default_rng(0)
+    scale, shift = 1.0, 0.5
+    # a sample whose mean and spread are those of what it is drawn from
+    sample = np.asarray([-1.0, 1.0, -1.0, 1.0])
+    count = needed(shift + scale * sample / sample.std(ddof=1), shift)
+    assert count is not None
+    told = [
+        mean - reach > 0
+        for mean, _, reach in map(interval_of, random.normal(shift, scale, (2000, count)))
+    ]
+    assert 0.77 < np.mean(told) < 0.85
+
+
+def test_what_more_runs_would_hardly_tell_has_no_number() -> None:
+    assert needed(np.asarray([1.0, -1.0]), 0.0) is None
+    assert needed(np.asarray([1.0]), 1.0) is None
+
+
+def each(levels: list[float]) -> list[RunResult]:
+    """Runs whose regret is the same throughout."""
+    return [run(np.full(4, level)) for level in levels]
+
+
+def test_an_open_verdict_says_how_many_runs_would_settle_it_and_a_settled_one_nothing() -> None:
+    claim = Claim("a", "", better="us", than="them")
+    apart = np.asarray([0.01, 0.06, -0.02])
+    open_one = judge(claim, {"us": each([0.5 - d for d in apart]), "them": each([0.5] * 3)}, {})
+    assert open_one.verdict == "within noise"
+    assert f"about {open_one.needs} runs would settle it" in open_one.hint
+    clear = judge(claim, {"us": each([0.1, 0.11, 0.1]), "them": each([0.5] * 3)}, {})
+    assert (clear.needs, clear.hint) == (None, "")
+    single = judge(claim, {"us": each([0.1]), "them": each([0.5])}, {})
+    assert "take several runs" in single.hint
+    same = judge(claim, {"us": each([0.4, 0.6]), "them": each([0.5] * 2)}, {})
+    assert "more than 10,000 runs" in same.hint
+
+
+def test_likeness_needs_runs_by_the_distance_to_its_margin() -> None:
+    claim = Claim("a", "", comparable="us", than="them", margin=0.03)
+    us, them = each([0.5, 0.54, 0.5]), each([0.5] * 3)
+    near = judge(claim, {"us": us, "them": them}, {})
+    far = judge(replace(claim, margin=0.02), {"us": us, "them": them}, {})
+    assert near.needs is not None
+    assert far.needs is not None
+    assert near.needs < far.needs

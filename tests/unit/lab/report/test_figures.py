@@ -28,9 +28,9 @@ FIGURES: dict[str, FigureResult] = {
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_a_figure_is_drawn_twice_with_equal_bytes(tmp_path: Path, name: str) -> None:
     paths = draw_figure(FIGURES[name], tmp_path)
-    assert [path.name for path in paths] == [f"{name}.png", f"{name}.svg"]
+    assert [path.name for path in paths] == [f"{name}.png", f"{name}.svg", f"{name}.pdf"]
     first = [path.read_bytes() for path in paths]
-    assert first[0][:4] == b"\x89PNG"
+    assert (first[0][:4], first[2][:4]) == (b"\x89PNG", b"%PDF")
     ElementTree.fromstring(first[1])  # noqa: S314  it is ours
     draw_figure(FIGURES[name], tmp_path)
     assert [path.read_bytes() for path in paths] == first
@@ -84,7 +84,7 @@ def test_a_tradeoff_of_one_point_without_error_or_pld_is_still_drawn(tmp_path: P
     for moments in (0.0, 3.0):
         alone = Trace((60,), (0.2,), None)
         point = replace(figure.curves[3], regret=alone, epsilon={"moments": moments})
-        assert len(draw_figure(replace(figure, curves=(point,)), tmp_path)) == 2
+        assert len(draw_figure(replace(figure, curves=(point,)), tmp_path)) == 3
 
 
 def test_points_stand_at_their_epsilon_in_order_and_levels_have_a_line_each() -> None:

@@ -29,7 +29,7 @@ def test_a_folder_without_figures_is_told_which_command_makes_them(tmp_path: Pat
             write_report(there)
     (tmp_path / "figures").mkdir()
     (tmp_path / "figures" / "a.json.part").write_text("{")
-    with pytest.raises(StorageError, match="no figures to report"):
+    with pytest.raises(StorageError, match="nothing to report"):
         write_report(tmp_path)
 
 
@@ -175,7 +175,7 @@ def test_what_is_read_is_written_again_and_only_what_may_be_left_out_is_filled_i
         again = {"like": None, "variant": "", "accountant": "moments"}
         whole = {"group": None, "measure": "simple regret", **again, **content}
         whole["curves"] = [{"series": None, **curve} for curve in content["curves"]]
-        told = {"interval": None, "share": None, "line": "", "cause": ""}
+        told = {"interval": None, "share": None, "line": "", "cause": "", "needs": None}
         whole["claims"] = [{**told, **claim} for claim in content["claims"]]
         assert json.loads(json.dumps(MADE_UP["read"](content).to_dict())) == whole
 

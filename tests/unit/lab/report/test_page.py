@@ -85,7 +85,7 @@ def test_the_page_is_written_whole_and_is_the_same_each_time(tmp_path: Path, sou
 def test_every_element_that_opens_closes_and_every_id_is_the_only_one(page: Page) -> None:
     assert page.open == []  # handle_endtag has checked the order
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
-    assert len(ids) == len(set(ids)) == len(FIGURES) + 2
+    assert len(ids) == len(set(ids)) == 2 * len(FIGURES) + 2
 
 
 def test_figures_stand_in_the_order_of_the_paper_whatever_their_files_are_called(
@@ -109,6 +109,45 @@ def test_the_head_counts_the_verdicts_and_adds_up_the_time(page: Page) -> None:
     assert "6 figures,\n11 claims, 118 min of computing." in words
     assert f"sottovoce {__version__}" in words
     assert "numpy 2.2.0 and 2.3.1" in words
+
+
+def test_the_page_begins_with_the_figures_in_small_and_what_they_found(page: Page) -> None:
+    order = [attributes.get("id") for attributes, _ in page.all("section")]
+    assert (order[0], order[-1]) == ("contents", "claims")
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    shown = [(attributes.get("href") or "")[1:] for attributes, _ in page.all("use")]
+    assert shown == [f"{figure.name}-ink" for figure in FIGURES]
+    assert set(shown) < ids
+    told = [text for _, text in page.all("p", **{"class": "found"})]
+    assert "Lowest at the end: FTS-DE, P = 4, 0.00983 ± 0.00069." in told[0]
+    assert "Of 3 claims: 2 hold, 1 within noise." in told[0]
+
+
+def test_a_page_of_ones_own_figures_is_not_headed_as_the_papers() -> None:
+    claims = tuple(replace(claim, paper="") for claim in FIGURES[1].claims)
+    mine = replace(FIGURES[1], paper="", group="own", claims=claims)
+    text = make_page([mine])
+    assert f"<title>Sottovoce: {mine.title}</title>" in text
+    for words in ("paper’s figures", "The paper says", "NeurIPS", "of the paper"):
+        assert words not in text
+    expected = replace(mine, claims=tuple(replace(c, paper="9.91") for c in claims))
+    assert "Expected" in make_page([expected])
+    assert "paper’s figures" in make_page([mine, FIGURES[0]])
+
+
+def test_an_open_verdict_says_what_would_settle_it() -> None:
+    claim = replace(FIGURES[0].claims[0], verdict="within noise", interval=(-1.0, 1.0), needs=1234)
+    text = make_page([replace(FIGURES[0], claims=(claim,))])
+    assert "about 1,234 runs would settle it" in text
+
+
+def test_a_single_run_shows_no_error_anywhere() -> None:
+    figure = FIGURES[1]
+    curves = tuple(replace(c, regret=replace(c.regret, stderr=None)) for c in figure.curves)
+    claims = tuple(replace(c, stderr=0.0, interval=None, text="a") for c in figure.claims)
+    once = replace(figure, curves=curves, claims=claims, runs=1)
+    text = make_page([once]).replace("Bands, bars and ± are one standard error over runs.", "")
+    assert "±" not in text.partition("</style>")[2]
 
 
 def test_every_claim_is_in_the_summary_with_its_verdict_and_a_link_that_leads_somewhere(
@@ -226,7 +265,8 @@ def test_what_y_is_goes_by_its_own_name() -> None:
         for name in ("benefit-of-de", "terms-of-the-bound")
     }
     assert "Last simple regret ± s.e." in heads["benefit-of-de"]
-    assert "Last value ± s.e." in heads["terms-of-the-bound"]
+    assert "Last value" in heads["terms-of-the-bound"]
+    assert "±" not in heads["terms-of-the-bound"]  # it has no errors
 
 
 def test_how_the_values_came_about_is_in_the_caption() -> None:

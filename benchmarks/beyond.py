@@ -1,0 +1,90 @@
+"""docs/beyond.md: run what it tells, section by section, and make it from the results.
+
+Usage: python benchmarks/beyond.py run SECTION [SECTION ...] [--jobs 16] [--device cuda]
+       [--batch 2048] [--problems bowl,steep] [--runs 2] [--out results]
+       python benchmarks/beyond.py page [--out results] [--page docs/beyond.md]
+       python benchmarks/beyond.py left [--out results]
+
+What the sections are says `sottovoce.lab.peers.sections`. Runs are kept in --out and not computed
+again: a command that is given again goes on where it stopped. --runs does the first few of
+each; `page` takes whatever is there, and says what is not. `page` also draws docs/growth.png.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import argparse
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from sottovoce.errors import SottovoceError
+from sottovoce.lab.peers.page import FIGURE, update_page
+from sottovoce.lab.peers.sections import SECTIONS, tasks_of
+from sottovoce.lab.peers.work import do_all
+from sottovoce.lab.problems.suite import names_in
+
+
+def run(arguments: argparse.Namespace) -> None:
+    for section in arguments.sections:
+        some = names_in(arguments.problems) if arguments.problems else None
+        tasks = tasks_of(section, arguments.out, arguments.device, some)
+        left = [
+            task
+            for task in tasks
+            if not task.path.is_file() and (arguments.runs is None or task.run < arguments.runs)
+        ]
+        if arguments.batch:
+            left = [replace(task, batch=arguments.batch) for task in left]
+        begun = time.perf_counter()
+        do_all(left, arguments.jobs)
+        print(f"{section}: {len(left)} runs in {time.perf_counter() - begun:.0f} s", flush=True)
+
+
+def page(arguments: argparse.Namespace) -> None:
+    growth = [name for name in SECTIONS if name.startswith("growth")]
+    if any(t.path.is_file() for name in growth for t in tasks_of(name, arguments.out)):
+        from sottovoce.lab.peers.growth import draw_growth
+
+        print(draw_growth(arguments.out, arguments.page.parent / FIGURE))
+    print(update_page(arguments.out, arguments.page))
+
+
+def left(arguments: argparse.Namespace) -> None:
+    for section in SECTIONS:
+        tasks = tasks_of(section, arguments.out)
+        there = sum(task.path.is_file() for task in tasks)
+        print(f"{section:<14} {there:>5} of {len(tasks):>5} runs")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Make docs/beyond.md.")
+    commands = parser.add_subparsers(required=True)
+    for name, do in (("run", run), ("page", page), ("left", left)):
+        command = commands.add_parser(name)
+        command.set_defaults(do=do)
+        command.add_argument("--out", type=Path, default=Path("results"))
+        if do is run:
+            command.add_argument("sections", nargs="+", metavar="SECTION", help=", ".join(SECTIONS))
+            command.add_argument("--jobs", type=int, default=1)
+            command.add_argument("--runs", type=int, help="only the first few of each")
+            command.add_argument("--problems", help="only these, with commas between")
+            command.add_argument("--device", help="a device of PyTorch's, in place of NumPy")
+            command.add_argument("--batch", type=int, help="agents at a time; bounds the memory")
+        if do is page:
+            command.add_argument("--page", type=Path, default=Path("docs/beyond.md"))
+    arguments = parser.parse_args()
+    try:
+        arguments.do(arguments)
+    except SottovoceError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+if __name__ == "__main__":
+    main()
