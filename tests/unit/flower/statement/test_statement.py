@@ -220,8 +220,8 @@ def test_what_is_revealed_is_what_the_plan_says(project: Path) -> None:
     from sottovoce.lab.experiments.forecast import forecast
 
     study = study_with(project).study
-    found = forecast(4, study.space.dims, 5, 2.0, 1e-5, 0)
-    assert revealed(study) == pytest.approx(found["revealed"], rel=0.05)  # another feature seed
+    found = forecast(study, 1e-5, 0)
+    assert revealed(study) == pytest.approx(found["revealed"])
 
 
 @pytest.mark.parametrize(("value", "shown"), [(1.991, "2.00"), (2.0, "2.00"), (math.inf, "∞")])
