@@ -88,7 +88,7 @@ MISTAKES = (
         "a trial that takes longer than granted",
         lambda project: (
             _objective(RETURN, f"    import time; time.sleep(3)\n{RETURN}")(project),
-            _study("[study]\n", "[study]\ntrial_limit = 1\n")(project),
+            _study("trial_limit = 600", "trial_limit = 1")(project),
         ),
     ),
     Mistake("50 sites of a study of 5", lambda project: None, ("rehearse", "--sites", "50")),
