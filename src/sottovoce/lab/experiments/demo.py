@@ -15,7 +15,7 @@ PROBLEM = "bowl"  # six parameters: floats, one on a log scale, integers and cho
 AGENTS = 40
 TRIALS = 25  # in all, the initial ones included
 EPSILON, DELTA = 2.0, 1e-5
-MILESTONES = (10, 15, 20, 25)  # trials in all
+MILESTONES = (10, 15, 25)  # trials in all
 
 
 def demo_curves(runs: int, seed: int) -> list[Curve]:
