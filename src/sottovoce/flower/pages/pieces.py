@@ -58,7 +58,8 @@ def spending(found: Result) -> str:
     ]
     heads = [("", "For"), ("", "ε spent"), ("", "ε granted"), ("", "What it means")]
     return f"""{_meter(spent, granted)}
-<p>{releases} {made} so far; {left} is left of what was granted. δ = {number(found.delta, 3)},
+<p>{releases} {made} so far; {left} is left of what was granted.
+<span class="short">δ = {number(found.delta, 3)}</span>,
 by the accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
 {table("Privacy spent, for a site and for a person", heads, rows, "stacks promise")}"""
 
