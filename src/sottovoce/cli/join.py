@@ -67,18 +67,17 @@ def join(
     # what is wrong with it is better said now than to the coordinator
     file = read_study(project / STUDY)
     check(insecure or key is not None, "a site needs its private key: --key")
-    trust = None if insecure else root or project / "keys" / CA
-    link = commands.Link.parse(address, trust)
+    link = commands.Link.parse(address, None if insecure else root or project / "keys" / CA)
     command = commands.supernode(project, link, key, port, workers)
     home, log = project / leaving.HOME, project / leaving.HOME / LOG
     _preflight(project, file, link, key, port, trial)
-    for name in (leaving.HOME, commands.HOME):
-        private_folder(project / name)
+    private_folder(home)
+    private_folder(project / commands.HOME)
     leaving.forget(home)
     following = Following(file, home, log, tell, stay=stay)
     if following.through and not stay:
-        ERR.print("This site has run all its trials; --stay keeps it connected all the same.")
         show(kept_results(home))
+        tell("This site has run all its trials; --stay keeps it connected all the same.")
         return
     if not sums_only(file, key):
         tell(joined(file, project, purse, no_purse))
