@@ -64,15 +64,14 @@ def join(
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    # what is wrong with it is better said now than to the coordinator
     file = read_study(project / STUDY)
     check(insecure or key is not None, "a site needs its private key: --key")
     link = commands.Link.parse(address, None if insecure else root or project / "keys" / CA)
     command = commands.supernode(project, link, key, port, workers)
     home, log = project / leaving.HOME, project / leaving.HOME / LOG
     _preflight(project, file, link, key, port, trial)
-    private_folder(home)
-    private_folder(project / commands.HOME)
+    for name in (leaving.HOME, commands.HOME):
+        private_folder(project / name)
     leaving.forget(home)
     following = Following(file, home, log, tell, stay=stay)
     if following.through and not stay:
@@ -81,7 +80,6 @@ def join(
         return
     if not sums_only(file, key):
         tell(joined(file, project, purse, no_purse))
-    tell(f"What Flower prints goes to {log.absolute()}.")
     status = _run(command, project, following, log)
     if following.through:
         show(kept_results(home))
@@ -97,6 +95,7 @@ def _run(command: list[str], project: Path, following: Following, log: Path) -> 
     from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
     from sottovoce.flower.site import leaving
 
+    tell(f"What Flower prints goes to {log.absolute()}.")
     env, end = environment(project), time.monotonic() + PATIENCE
     while True:
         status = run_until_ended(command, env, project, over=following.over, log=log)
