@@ -32,7 +32,7 @@ class SottovoceError(Exception):
     Example:
         >>> Mechanism(participation=1.3)
         Traceback (most recent call last):
-        sottovoce.errors.InvalidInput: q must be in (0, 1], got q=1.3
+        sottovoce.errors.InvalidInput: participation must be in (0, 1], got participation=1.3
     """
 
 

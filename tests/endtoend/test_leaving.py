@@ -35,7 +35,8 @@ def test_a_site_that_left_counts_as_absent_and_comes_back_when_it_is_mended(
     parties = Parties(tmp_path, FILES[method])
     sound, parties.sites[1] = parties.sites[1], parties.site(1, broken)
     parties.run(1)
-    assert [line["event"] for line in parties.journal] == ["opened", "left", "closed"]
+    events = [line["event"] for line in parties.journal if line["event"] != "answered"]
+    assert events == ["opened", "left", "closed"]
     closed = parties.journal[-1]
     assert (closed["spoke"], closed["left"], closed["absent"]) == (AGENTS - 1, 1, 0)
     parties.sites[1] = sound

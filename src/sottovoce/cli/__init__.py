@@ -41,6 +41,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    suggest_commands=False,  # Click suggests by itself
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command(cls=TellsDefaults if command is run else None)(command)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sottovoce.cli.show import OUT, Json, print_json
-from sottovoce.errors import InvalidInput, MissingExtra, SottovoceError
+from sottovoce.errors import MissingExtra
 
 Project = Annotated[Path, typer.Argument(help="A folder that `sottovoce new` made.")]
 
@@ -48,39 +45,14 @@ def space(
     except ImportError as error:
         raise MissingExtra("looking at an objective", "flower") from error
     from sottovoce.flower.deploy.project import STUDY, check_project, write_space
+    from sottovoce.flower.deploy.tryout import naming_the_line
 
     check_project(project)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    with _naming_the_line(project.absolute()):
+    with naming_the_line(project.absolute()):
         tables = space_toml(traced_space(objective_of(project.absolute()), site=0))
     if write:
         write_space(project / STUDY, tables)
         OUT.print(f"Wrote {project / STUDY}", soft_wrap=True)
     else:
         print(tables.rstrip())
-
-
-@contextmanager
-def _naming_the_line(project: Path) -> Iterator[None]:
-    """Whatever a project's own code raises, in one line: where, and what."""
-    try:
-        yield
-    except SottovoceError:
-        raise
-    except (Exception, SystemExit) as error:
-        words = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
-        what = f"{type(error).__name__}: {words}" if words else type(error).__name__
-        raise InvalidInput(f"the objective must run: {_where(error, project)}: {what}") from error
-
-
-def _where(error: BaseException, project: Path) -> str:
-    """The innermost line of the project's own files, not of a library that they called."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [(frame.filename, frame.lineno) for frame in frames]
-    if isinstance(error, SyntaxError):
-        lines.append((error.filename or "", error.lineno))
-    for name, line in reversed(lines):
-        path = Path(name)
-        if path.is_relative_to(project) and "site-packages" not in path.parts and line:
-            return f"{path}, line {line}"
-    return str(project / "objective.py")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -62,7 +62,7 @@ def as_table(kept: Sequence[Kept]) -> dict[str, Any]:
 
 def show(kept: Sequence[Kept]) -> None:
     """All of them in words."""
-    from sottovoce.flower.result import SiteResult
+    from sottovoce.flower.result.data import SiteResult
 
     sites = [each for each, _ in kept if isinstance(each, SiteResult)]
     if len(sites) == 1:
@@ -77,11 +77,14 @@ def show(kept: Sequence[Kept]) -> None:
         if len(kept) == 1:
             ERR.print(f"Kept in {path}; a page to look at beside it, result.html", soft_wrap=True)
     if len(kept) > 1:
-        ERR.print("Kept as result.json, with a page result.html, in the folder of each.")
+        ERR.print("Kept as result.json, with a page result.html, in the folder of each, such as")
+        ERR.print(str(kept[0][1].with_name("result.html")), soft_wrap=True)
 
 
 def site_lines(found: SiteResult) -> list[Text]:
     """One site's result, a sentence a line."""
+    from sottovoce.flower.deploy.following import in_words
+
     count = len(found.trials)
     state = "" if found.over else f" of {found.planned}, so far"
     failed = f", {found.failed} failed" if found.failed else ""
@@ -89,7 +92,7 @@ def site_lines(found: SiteResult) -> list[Text]:
     if found.best is None:
         lines.append("No trial gave a value yet.")
     else:
-        where = params_in_words(found.best.params)
+        where = in_words(found.best.params)
         lines.append(f"Best: {figure(found.best.value)} at {where} (trial {found.best.number}).")
     if found.left is not None:
         lines.append(found.left)
@@ -131,6 +134,8 @@ def _spent(found: SiteResult | CoordinatorResult) -> str:
 
 
 def _together(sites: Sequence[SiteResult]) -> Table:
+    from sottovoce.flower.deploy.following import in_words
+
     alone = any(each.alone is not None for each in sites)
     table = Table(title=f"What each site found ({sites[0].direction}d)")
     for column in ("site", "best", "at", "trials", "failed", *(["alone"] if alone else [])):
@@ -140,7 +145,7 @@ def _together(sites: Sequence[SiteResult]) -> Table:
         words = [
             each.site,
             "-" if best is None else figure(best.value),
-            (each.left or "-") if best is None else params_in_words(best.params),
+            (each.left or "-") if best is None else in_words(best.params),
             str(len(each.trials)),
             str(each.failed),
         ]
@@ -150,14 +155,6 @@ def _together(sites: Sequence[SiteResult]) -> Table:
     if alone:
         table.caption = "alone: what going alone could have expected, by a model of its own trials"
     return table
-
-
-def params_in_words(params: Mapping[str, Any]) -> str:
-    """Parameters on one line."""
-    return ", ".join(
-        f"{name} {figure(value) if isinstance(value, float) else value}"
-        for name, value in params.items()
-    )
 
 
 def figure(value: float | None) -> str:

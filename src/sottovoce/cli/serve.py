@@ -9,7 +9,7 @@ import typer
 
 from sottovoce.cli.new import Project
 from sottovoce.cli.show import ERR, OUT, Json, interruptible, print_json
-from sottovoce.files import private, private_folder
+from sottovoce.files import locked, private, private_folder
 
 if TYPE_CHECKING:
     from sottovoce.flower.deploy.commands import Link
@@ -24,6 +24,8 @@ Insecure = Annotated[
     bool, typer.Option("--insecure", help="No TLS, no node keys: only on loopback, for a try.")
 ]
 
+LOCK = "serve.lock"  # held by whoever serves the project
+
 
 @private()
 def serve(
@@ -37,8 +39,8 @@ def serve(
     insecure: Insecure = False,
 ) -> None:
     """Run the coordinator's SuperLink, which sites connect to, until it is interrupted."""
-    from sottovoce.errors import check
-    from sottovoce.flower.deploy import commands, superlink
+    from sottovoce.errors import InvalidInput, check
+    from sottovoce.flower.deploy import commands, preflight, superlink
     from sottovoce.flower.deploy.linkstore import forget_messages
     from sottovoce.flower.deploy.processes import deaf, run_until_ended
     from sottovoce.flower.deploy.project import check_project
@@ -51,12 +53,22 @@ def serve(
     )
     check(exposed or commands.is_loopback(host), rule, host=host)
     command = commands.superlink(project, link, folder)
+    if folder is not None and link.root is not None:
+        preflight.check_server_keys(folder, link.root)
+    if superlink.is_up(link):
+        raise InvalidInput(f"a SuperLink serves at {link.address} already; --port takes another")
+    preflight.check_port(host, port)
     for name in (commands.STATE, commands.HOME):
         private_folder(project / name)
-    status = run_until_ended(command, commands.environment(project), project)
-    with deaf():
-        if not superlink.is_up(link):  # another may serve there, which is why ours ended
-            forget_messages(commands.database(project), running=False)
+    with locked(project / commands.STATE / LOCK) as alone:
+        rule = f"another `sottovoce serve` runs in {project.absolute()}: stop it first"
+        check(alone, rule)
+        ERR.print(f"The SuperLink's address is {link.address}; interrupt it to stop. Next, in")
+        ERR.print("another terminal: `sottovoce register`, and when sites have joined `start`.")
+        status = run_until_ended(command, commands.environment(project), project)
+        with deaf():
+            if not superlink.is_up(link):  # another may serve there, which is why ours ended
+                forget_messages(commands.database(project), running=False)
     raise typer.Exit(status)
 
 
@@ -114,6 +126,7 @@ def start(
     insecure: Insecure = False,
 ) -> None:
     """Start the study, or go on with it where its ledger ends; one that goes on is followed."""
+    from sottovoce.errors import InvalidInput
     from sottovoce.flower.deploy import commands, superlink
     from sottovoce.flower.deploy.linkstore import forget_messages
     from sottovoce.flower.deploy.processes import stoppable
@@ -124,6 +137,16 @@ def start(
     check_project(project)
     numbered_sites(project / NAME, read_study(project / STUDY).study.agents)
     link, _ = _link(project, keys, host, port, insecure)
+    if not superlink.is_up(link, timeout=5.0):
+        at = (
+            ""
+            if (host, port) == (commands.HOST, commands.PORT)
+            else f" --host {host} --port {port}"
+        )
+        raise InvalidInput(
+            f"no SuperLink with a certificate that is good answers at {link.address}: run "
+            f"`sottovoce serve{at}` first, in another terminal"
+        )
     superlink.connect(project, link)
     words = "a run that was started goes on; `sottovoce start` watches it again"
     with interruptible(words), stoppable():

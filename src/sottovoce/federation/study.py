@@ -72,6 +72,9 @@ class FederatedStudy:
     sums: SecureSum | None = None
 
     def __post_init__(self) -> None:
+        check(isinstance(self.space, Space), "space must be a Space", space=self.space)
+        rule = "method must be a Method, such as method_named gives by its name"
+        check(isinstance(self.method, Method), rule, method=self.method)
         for name in ("agents", "rounds"):
             count = getattr(self, name)
             whole = isinstance(count, int) and not isinstance(count, bool)

@@ -52,6 +52,8 @@ class Sampler(BaseSampler):
         repeats: Repeats = "allow",
     ) -> None:
         check(method in _ALONE, f"method must be one of {tuple(_ALONE)}", method=method)
+        known = surrogate is None or isinstance(surrogate, Surrogate)
+        check(known, "surrogate must be a Surrogate, or None", surrogate=surrogate)
         plain = surrogate is None and repeats == "allow"
         rule = 'surrogate and repeats are settings of method="ts"'
         check(method == "ts" or plain, rule, surrogate=surrogate, repeats=repeats)

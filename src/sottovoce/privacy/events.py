@@ -40,7 +40,11 @@ class SubsampledGaussian:
     def __post_init__(self) -> None:
         check(0 < self.noise < float("inf"), "z must be finite and above 0", z=self.noise)
         check(SMALLEST <= self.noise <= LARGEST, f"z must be {SANE}", z=self.noise)
-        check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
+        check(
+            0 < self.participation <= 1,
+            "participation must be in (0, 1]",
+            participation=self.participation,
+        )
         check(self.agents >= 1, "agents must be at least 1", agents=self.agents)
         check(
             self.sampling in SAMPLINGS,

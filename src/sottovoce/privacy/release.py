@@ -65,7 +65,11 @@ class Mechanism:
         check(self.clip > 0, "S must be above 0", S=self.clip)
         # with a smaller S, squares underflow to zero and long vectors pass
         check(self.clip >= SMALLEST, f"S must be at least {SMALLEST:g}", S=self.clip)
-        check(0 < self.participation <= 1, "q must be in (0, 1]", q=self.participation)
+        check(
+            0 < self.participation <= 1,
+            "participation must be in (0, 1]",
+            participation=self.participation,
+        )
         check(0 <= self.noise < math.inf, "z must be finite and at least 0", z=self.noise)
         check(
             self.noise == 0 or SMALLEST <= self.noise <= LARGEST, f"z must be {SANE}", z=self.noise

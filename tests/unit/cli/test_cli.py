@@ -116,7 +116,7 @@ def test_the_module_and_the_script_answer_from_another_process(tmp_path: Path) -
     )
     assert bad.returncode == 2
     assert bad.stdout == ""
-    assert bad.stderr == "error: q must be in (0, 1], got q=1.3\n"
+    assert bad.stderr == "error: participation must be in (0, 1], got participation=1.3\n"
 
 
 # budget
@@ -232,9 +232,9 @@ def test_a_hundred_million_rounds_need_no_memory_for_each() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"participation": 0}, "q must be in (0, 1], got q=0"),
-        ({"participation": 1.3}, "q must be in (0, 1], got q=1.3"),
-        ({"participation": "nan"}, "q must be in (0, 1], got q=nan"),
+        ({"participation": 0}, "participation must be in (0, 1], got participation=0"),
+        ({"participation": 1.3}, "participation must be in (0, 1], got participation=1.3"),
+        ({"participation": "nan"}, "participation must be in (0, 1], got participation=nan"),
         ({"noise": -1}, "z must be finite"),
         ({"noise": 0}, "z must be finite and above 0, got z=0.0"),
         ({"noise": "inf"}, "z must be finite"),

@@ -54,6 +54,9 @@ def start(
     """Start with the runs that are there, and how runs will end. Status, output and errors."""
     in_project(tmp_path, monkeypatch, flwr=FLWR.format(python=sys.executable))
     Path("sites.toml").write_text(SITES)
+    monkeypatch.setattr(
+        superlink, "is_up", lambda link, timeout=1.0: timeout > 1
+    )  # as `start` asks
 
     def started(runs: dict[str, str], ends: dict[str, str], *words: str) -> tuple[int, str, str]:
         Path("runs").write_text(json.dumps(runs))

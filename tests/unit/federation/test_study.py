@@ -257,3 +257,9 @@ def test_constants_that_are_no_study_are_refused() -> None:
     for other in ({**good, "schema": 1}, {**good, "more": 1}):
         with pytest.raises(InvalidInput, match="of this version's"):
             FederatedStudy.from_dict(other)
+
+
+def test_a_method_by_its_bare_name_is_refused_at_once() -> None:
+    space = Space([Float("x", 0.0, 1.0)])
+    with pytest.raises(InvalidInput, match=r"method must be a Method, .*got method='dp-fts-de'"):
+        FederatedStudy(space, "dp-fts-de", agents=2, rounds=2)  # type: ignore[arg-type]

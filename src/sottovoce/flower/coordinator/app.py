@@ -158,8 +158,18 @@ def _ranked(grid: Grid, agents: int, limit: float) -> dict[int, int]:
 
 def _join(grid: Grid, coordinator: Coordinator, limit: float) -> None:
     """Wait for the sites, and for those who sum; go on with the sites there, but not with none."""
-    sites, parties = set(coordinator.sites), set(coordinator.parties)
-    _until(lambda: parties <= set(grid.get_node_ids()), limit)
+    expected, seen = coordinator.expected, -1
+    sites = expected & set(coordinator.sites)
+
+    def joined() -> bool:
+        nonlocal seen
+        there = len(expected & set(grid.get_node_ids()))
+        if there != seen and there < len(expected):
+            print(_waiting(there, len(expected), limit), flush=True)
+        seen = there
+        return there == len(expected)
+
+    _until(joined, limit)
     there = len(sites & set(grid.get_node_ids()))
     if not there:
         raise ProtocolError(
@@ -167,6 +177,12 @@ def _join(grid: Grid, coordinator: Coordinator, limit: float) -> None:
             f"asked, nothing was spent; start the sites and run again"
         )
     print(f"{there} of {len(sites)} sites are connected", flush=True)
+
+
+def _waiting(there: int, sites: int, limit: float) -> str:
+    return (
+        f"{there} of {sites} sites are connected; waiting for the others, {limit:g} seconds at most"
+    )
 
 
 def _until(reached: Callable[[], bool], limit: float) -> None:

@@ -68,6 +68,7 @@ class Coordinator:
         self._lines = Counter[str]()  # of the open step, by event
         self._reason = ""
         self._ahead: str | None = None  # that a site has heard more than the ledger holds, in words
+        self._gone: set[int] = set()  # agents that left or refused, and were not there since
         self.counts: dict[str, int] = {}  # what became of the sites in the step closed last
         self._path = Path(journal)
         self._journal = Journal(journal)
@@ -95,6 +96,8 @@ class Coordinator:
             with self._stopping(step):
                 self.server.open_round()
         self._step, self._presence, self._reason = step, {}, ""
+        if step.round >= self.file.study.rounds:  # who was done in an earlier run may be gone
+            self._presence = dict.fromkeys(self._done(), "done")
         self._lines.clear()
         self._journal.write("opened", step.round, trials=step.trials)
         return step
@@ -105,6 +108,15 @@ class Coordinator:
         if self._step is None or self.in_vain:
             return set()
         return {node for node, agent in self.sites.items() if agent not in self._presence}
+
+    @property
+    def expected(self) -> set[int]:
+        """The nodes of whom something is to be asked: after the last release, sites not done."""
+        step = self.next_step()
+        if step is None or step.round < self.file.study.rounds:
+            return set(self.parties)
+        done = self._done()
+        return {node for node, agent in self.sites.items() if agent not in done}
 
     @property
     def in_vain(self) -> bool:
@@ -157,8 +169,8 @@ class Coordinator:
     def close(self) -> Broadcast | None:
         """End the open step: release its round. None after the last, which releases nothing.
 
-        If nobody was there, or a site has heard what the ledger does not hold, nothing is released,
-        nothing is spent, and the study stops.
+        If nobody was there, or most sites have left, or a site has heard what the ledger does not
+        hold, nothing is released, nothing is spent, and the study stops.
         """
         step = self._step
         if step is None:
@@ -166,12 +178,15 @@ class Coordinator:
         self._check_ledger()
         if not any(was in _PRESENT for was in self._presence.values()):
             raise self._nobody(step)
+        self._check_gone(step)
         last = step.round >= self.file.study.rounds
         with self._stopping(step):
             released = None if last else self.server.close_round()
         self.counts, self._step = self._counts(), None
         if last:
-            self._journal.write("finished", step.round, head=self._head(), **self.counts)
+            done = sorted(agent for agent, was in self._presence.items() if was == "done")
+            head = self._head()
+            self._journal.write("finished", step.round, head=head, agents=done, **self.counts)
         else:
             self._journal.write("closed", step.round, **self.counts)
         return released
@@ -195,6 +210,7 @@ class Coordinator:
         if reply.answer in ("refused", "left"):
             self._note(reply.answer, reply.reason, agent=agent)
             self._presence[agent] = "out"
+            self._gone.add(agent)
         elif reply.answer == "done":
             self._presence[agent] = "done"
         elif reply.answer in ("vector", "sealed"):
@@ -257,7 +273,7 @@ class Coordinator:
         agents, count = self.file.study.agents, Counter(self._presence.values())
         return {
             "replied": len(self._presence),
-            "spoke": count["spoke"],
+            "spoke": count["spoke"] + count["unfit"],  # who took part, not what was said
             "done": count["done"],
             "absent": agents - len(self._presence),
             "rejected": self._lines["rejected"],
@@ -274,19 +290,47 @@ class Coordinator:
         self._journal.write("stopped", step.round, reason=text, **self._counts())
         return ProtocolError(text)
 
+    def _check_gone(self, step: Step) -> None:
+        """Stop a study that more than half of its sites have left, before its budget is gone.
+
+        Public: it depends on who said "left" or "refused" and has not been there since, never on
+        what was said. A site that says zeros is there, so under zero-out adjacency both federations
+        stop alike, and what was released until then is a part of what was accounted for. Why a
+        site left is not covered, as its presence never is. After the last release nothing is to be
+        saved: the others finish their trials.
+        """
+        for agent, was in self._presence.items():
+            if was in _PRESENT:
+                self._gone.discard(agent)
+        agents, gone = self.file.study.agents, len(self._gone)
+        if step.round >= self.file.study.rounds or 2 * gone <= agents:
+            return
+        text = (
+            f"{gone} of {agents} sites have left or refused (the last word was: {self._reason}): "
+            f"nothing was released in round {step.round}, nothing was spent for it; run again when "
+            f"they are back"
+        )
+        self._journal.write("stopped", step.round, reason=text, **self._counts())
+        raise ProtocolError(text)
+
     def _head(self) -> str:
         last = self.server.last_broadcast()
         return "" if last is None else last.head
 
     def _finished(self) -> bool:
-        """Whether all sites were done before; until then each run calls them once more."""
-        agents, head = self.file.study.agents, self._head()
-        return any(
-            line.get("event") == "finished"
-            and line.get("head") == head
-            and line.get("done") == agents
+        """Whether all sites were done before; until then each run calls the others once more."""
+        return len(self._done()) == self.file.study.agents
+
+    def _done(self) -> set[int]:
+        """The agents that were done in an earlier run, or in this one, after the last release."""
+        head = self._head()
+        found = (
+            line.get("agents")
             for line in read_journal(self._path)
+            if line.get("event") == "finished" and line.get("head") == head
         )
+        named = {agent for agents in found if isinstance(agents, list) for agent in agents}
+        return {agent for agent in named if agent in self.sites.values()}
 
 
 @contextmanager

@@ -82,6 +82,7 @@ class SecureCoordinator(Coordinator):
         if step.round >= self.file.study.rounds:
             return None
         if not self._settled:
+            self._check_gone(step)
             if len(self._spoken) < self.terms.fewest:
                 raise self._too_few(step)
             with self._stopping(step):

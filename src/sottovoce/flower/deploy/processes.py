@@ -109,14 +109,16 @@ def run_until_ended(
     cwd: Path,
     patience: float = PATIENCE,
     over: Callable[[], bool] = lambda: False,
+    log: Path | None = None,
 ) -> int:
     """Run one in the foreground; an interrupt ends it and all that it started. Its exit status.
 
     over: looked at now and then; once it holds, the process is ended too, with status 0.
+    log: where what it prints goes, if not where ours does.
     """
     with stoppable(), Processes(patience) as processes:
         try:
-            process = processes.start(Path(command[0]).name, command, env=env, cwd=cwd)
+            process = processes.start(Path(command[0]).name, command, env=env, cwd=cwd, log=log)
             while not over():
                 with suppress(subprocess.TimeoutExpired):
                     return process.wait(LOOK)

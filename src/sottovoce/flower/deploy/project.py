@@ -38,7 +38,9 @@ def make_project(
     name = folder.name
     for what, word in {"name": name, "publisher": publisher}.items():
         ok = _NAME.fullmatch(word) is not None and len(word) <= _LONGEST
-        rule = f"{what} must be lower-case letters, digits and -, at most {_LONGEST}"
+        rule = (
+            f"{what} must be lower-case letters, digits and -, a letter first, at most {_LONGEST}"
+        )
         check(ok, rule, **{what: word})
     check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
     check(not folder.exists() and not folder.is_symlink(), f"{folder} must not exist yet")

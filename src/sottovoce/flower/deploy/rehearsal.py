@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sottovoce.errors import InvalidInput, SottovoceError, StorageError, TrialError, check
 from sottovoce.files import locked, private, write_text
@@ -16,6 +18,7 @@ from sottovoce.flower.deploy import commands, superlink
 from sottovoce.flower.deploy.commands import Link
 from sottovoce.flower.deploy.keys import CA, PRIVATE, PUBLIC, make_keys, site_names
 from sottovoce.flower.deploy.linkstore import forget_messages
+from sottovoce.flower.deploy.preflight import check_objective
 from sottovoce.flower.deploy.processes import Processes, end_marked
 from sottovoce.flower.deploy.project import check_project, copy_project, study_with
 from sottovoce.flower.site import leaving
@@ -30,6 +33,8 @@ FOLDER, HUB, KEYS = "rehearsal", "hub", "keys"
 MARKER = ".sottovoce-rehearsal"  # says that the folder may be removed, and whose processes are
 STARTING = 60.0  # seconds for the SuperLink to answer
 LOOK = 0.5
+MOST = 5  # sites, unless more are asked for
+_PARTY = re.compile(r"(site|sum)-\d+")
 
 Tell = Callable[[str], None]
 
@@ -44,6 +49,9 @@ class Rehearsed:
     delta: float
     adjacency: str
     seconds: float
+    folder: str  # of all parties, a project each
+    ledger: str
+    logs: str  # folder of what each process printed
 
 
 @dataclass(frozen=True)
@@ -79,16 +87,17 @@ class Stage:
 @private()
 def rehearse(
     project: Path,
-    sites: int = 5,
+    sites: int | None = None,
     *,
     insecure: bool = False,
     rounds: int | None = None,
-    keep: bool = False,
+    trial: bool = True,
     tell: Tell = lambda line: None,
 ) -> Rehearsed:
-    """Deploy a project on this machine, run its study, and take everything down again.
+    """Deploy a project on this machine, run its study, and stop everything again.
 
-    What was written stays in the folder `rehearsal` if it failed, or to `keep`.
+    What was written stays in the folder `rehearsal`, also if it failed; the next one replaces it.
+    sites: how many; None: as many as the study has, up to five. trial: try the objective first.
     """
     began = time.monotonic()
     check_project(project)
@@ -96,33 +105,78 @@ def rehearse(
         # a second rehearsal would take the first one's folder away
         if not alone:
             raise InvalidInput(f"a rehearsal of {project.absolute()} is running")
-        stage = prepared(project.absolute(), sites, insecure=insecure, rounds=rounds)
+        chosen = _looked_over(project.absolute(), sites, insecure=insecure, rounds=rounds)
+        if trial:
+            check_objective(project, chosen.study, tell)
+        stage = prepared(project.absolute(), chosen.sites, insecure=insecure, rounds=rounds)
         try:
             with Processes() as processes:
                 write_text(stage.folder / MARKER, processes.mark)
                 _perform(stage, processes, tell)
         except BaseException:
-            tell(f"what was printed is in {stage.folder / 'logs'}")
+            tell(f"kept, as something went wrong: logs in {stage.folder / 'logs'}, the ledger, if")
+            tell(f"there is one yet, in {stage.coordinator / commands.STATE}")
             raise
         finally:
             forget_messages(commands.database(stage.coordinator), running=False)
-    return _result(stage, keep, time.monotonic() - began)
+    return _result(stage, time.monotonic() - began)
 
 
-def _result(stage: Stage, keep: bool, seconds: float) -> Rehearsed:
-    view = read_ledger(stage.coordinator / commands.STATE / "ledger.db")
-    events = [entry.release.event for entry in view.entries]
-    result = Rehearsed(
+def _result(stage: Stage, seconds: float) -> Rehearsed:
+    ledger = stage.coordinator / commands.STATE / "ledger.db"
+    events = [entry.release.event for entry in read_ledger(ledger).entries]
+    return Rehearsed(
         len(events),
         every_epsilon(events, stage.study.delta),
         stage.study.epsilon,
         stage.study.delta,
         adjacency(events),
         seconds,
+        str(stage.folder),
+        str(ledger),
+        str(stage.folder / "logs"),
     )
-    if not keep:
-        shutil.rmtree(stage.folder)
-    return result
+
+
+class _Chosen(NamedTuple):
+    """What is to be rehearsed."""
+
+    sites: int
+    settings: dict[str, int]
+    study: StudyFile
+
+
+def _looked_over(
+    project: Path, sites: int | None, *, insecure: bool, rounds: int | None
+) -> _Chosen:
+    """What is wrong is said before anything is made, or taken away."""
+    commands.tool("flower-superlink")
+    agents = study_with(project).study.agents
+    count = min(MOST, agents) if sites is None else sites
+    rule = f"study.toml has {agents} agents: sites must be in [1, {agents}]"
+    check(1 <= count <= agents, rule, sites=count)
+    settings = {"agents": count} if rounds is None else {"agents": count, "rounds": rounds}
+    study = study_with(project, **settings)
+    rule = "without node keys nobody is who he says: --insecure is for trust = 'coordinator'"
+    check(not insecure or study.study.sums is None, rule)
+    _check_replaceable(project / FOLDER)
+    return _Chosen(count, settings, study)
+
+
+def _check_replaceable(folder: Path) -> None:
+    """Refuse to take away what no rehearsal made."""
+    if not folder.exists() and not folder.is_symlink():
+        return
+    rule = f"{folder} must be what a rehearsal left, or not be there"
+    check((folder / MARKER).is_file() and not folder.is_symlink(), rule)
+    made = {HUB, KEYS, "logs", MARKER}
+    strange = sorted(
+        path.name
+        for path in folder.iterdir()
+        if path.name not in made and not _PARTY.fullmatch(path.name)
+    )
+    rule = f"{folder} would be replaced, and no rehearsal made all that is in it: move it away"
+    check(not strange, rule, found=strange)
 
 
 def prepared(
@@ -130,18 +184,10 @@ def prepared(
 ) -> Stage:
     """A copy of the project for each party, and their keys; an earlier rehearsal is replaced."""
     check_project(project)
-    commands.tool("flower-superlink")
-    names = site_names([str(sites)])
-    folder = project / FOLDER
-    settings = {"agents": sites} if rounds is None else {"agents": sites, "rounds": rounds}
-    study = study_with(project, **settings)  # what is wrong is said before anything is made
+    _, settings, study = _looked_over(project, sites, insecure=insecure, rounds=rounds)
+    folder, names = project / FOLDER, site_names([str(sites)])
     sums = study.study.sums
     summing = [f"sum-{k}" for k in range(1, 1 + (0 if sums is None else sums.aggregators))]
-    rule = "without node keys nobody is who he says: --insecure is for trust = 'coordinator'"
-    check(not insecure or study.study.sums is None, rule)
-    if folder.exists():
-        rule = f"{folder} must be what a rehearsal left, or not be there"
-        check((folder / MARKER).is_file(), rule)
     try:
         if folder.exists():
             mark = (folder / MARKER).read_text(encoding="utf-8")

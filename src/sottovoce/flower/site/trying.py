@@ -39,7 +39,7 @@ class Trying:
         whole = isinstance(workers, int) and not isinstance(workers, bool)
         check(whole and workers > 0, "workers must be a whole number above 0", workers=workers)
         self._file, self._objective, self._workers = file, objective, workers
-        self._sampler = _Settled(file.study.space)
+        self._sampler = Settled(file.study.space)
 
     def __call__(
         self, round_number: int, memory: Memory, agent: Agent, log: logging.Logger
@@ -99,7 +99,7 @@ class Trying:
         """One trial of the site's objective, recorded however it ends."""
         failed = TrialState.FAIL
         try:
-            value = _value(self._objective(trial))
+            value = value_of(self._objective(trial))
             # one with a single value is asked of nobody, so nobody has compared it yet
             check_asked(trial.distributions, self._file.study.space)
         except optuna.TrialPruned:
@@ -119,7 +119,7 @@ class Trying:
         return memory.end(trial, value, TrialState.COMPLETE)
 
 
-class _Settled(BaseSampler):
+class Settled(BaseSampler):
     """Hands out parameters that were settled before the trial began.
 
     One by one, as Optuna then says how the objective declares each: otherwise than the study
@@ -151,7 +151,7 @@ class _Settled(BaseSampler):
         return trial.user_attrs["asked"][name]
 
 
-def _value(result: Any) -> float | None:
+def value_of(result: Any) -> float | None:
     """What an objective returned, if it is a number to learn from."""
     try:
         number = math.nan if isinstance(result, str) else float(result)

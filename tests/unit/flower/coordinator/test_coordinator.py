@@ -241,7 +241,9 @@ def test_a_bad_reply_is_noted_and_its_site_counts_as_zero(what: str, tmp_path: P
     attacked.take(902, reply(2))
     attacked.close()
     assert attacked.server.broadcast(0) == clean.server.broadcast(0)
-    assert (attacked.counts["spoke"], attacked.counts["replied"]) == (2, 3)
+    # who took part is counted, not what was said: an unfit vector is presence like any other
+    spoke = 3 if what in ("NaN", "huge", "wrong shape") else 2
+    assert (attacked.counts["spoke"], attacked.counts["replied"]) == (spoke, 3)
     clean.stop()
     attacked.stop()
 
@@ -417,6 +419,7 @@ def test_each_agent_is_counted_at_most_once_and_only_in_the_open_round(
         step = coordinator.open()
         wanted: dict[int, float] = {}
         settled: set[int] = set()
+        unfit: set[int] = set()
         for node, each in answers:
             if each.study == STUDY.fingerprint:
                 each = replace(each, study=study.fingerprint)
@@ -431,16 +434,69 @@ def test_each_agent_is_counted_at_most_once_and_only_in_the_open_round(
             elif each.answer == "vector" and value in (0.0, 1.0, 2.0):
                 settled.add(agent)
                 wanted[agent] = value
+            if each.answer == "vector" and agent not in settled:
+                unfit.add(agent)
+            elif each.answer != "busy":
+                unfit.discard(agent)
         before = len(coordinator.server.events)
         try:
             heard = coordinator.close()
-        except ProtocolError:
-            assert not wanted
+        except ProtocolError as error:
+            most_left = "have left or refused" in str(error)
+            assert most_left or not wanted
             assert len(coordinator.server.events) == before
             break
         assert heard is not None
         assert np.allclose(heard.vectors[0], sum(wanted.values()) / AGENTS)
-        assert coordinator.counts["spoke"] == len(wanted)
+        assert coordinator.counts["spoke"] == len(wanted) + len(unfit)
+    coordinator.stop()
+
+
+def leaving(n: int, round_number: int = 0) -> Reply:
+    return reply(n, round_number, answer="left", vector=None, reason="it left the study")
+
+
+def test_a_study_that_most_sites_have_left_stops_and_spends_nothing_more(tmp_path: Path) -> None:
+    coordinator = rehearsed(tmp_path)
+    coordinator.open()
+    coordinator.take(900, reply(0))
+    coordinator.take(901, leaving(1))
+    coordinator.close()  # one of three has left: the others go on
+    coordinator.open()
+    coordinator.take(900, reply(0, 1))
+    coordinator.take(902, leaving(2, 1))  # the other one is gone, and need not say so again
+    with pytest.raises(
+        ProtocolError, match=r"2 of 3 sites have left or refused.*nothing was spent"
+    ):
+        coordinator.close()
+    assert len(coordinator.server.events) == 1
+    assert last_line(tmp_path)["event"] == "stopped"
+    coordinator.stop()
+
+
+def test_a_site_that_left_and_came_back_does_not_count_as_gone(tmp_path: Path) -> None:
+    coordinator = rehearsed(tmp_path)
+    coordinator.open()
+    for node, each in {900: reply(0), 901: leaving(1), 902: reply(2)}.items():
+        coordinator.take(node, each)
+    coordinator.close()
+    coordinator.open()
+    for node, each in {900: reply(0, 1), 901: reply(1, 1), 902: leaving(2, 1)}.items():
+        coordinator.take(node, each)
+    assert coordinator.close() is not None
+    coordinator.stop()
+
+
+@pytest.mark.parametrize("said", [0.0, 1.0, math.nan], ids=["zeros", "ones", "unfit"])
+def test_whether_a_study_stops_depends_on_who_is_there_and_not_on_what_they_say(
+    said: float, tmp_path: Path
+) -> None:
+    coordinator = rehearsed(tmp_path)
+    coordinator.open()
+    coordinator.take(900, leaving(0))
+    for node, n in {901: 1, 902: 2}.items():
+        coordinator.take(node, reply(n, vector=np.full(FEATURES, said)))
+    assert coordinator.close() is not None
     coordinator.stop()
 
 

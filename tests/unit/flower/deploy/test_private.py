@@ -13,8 +13,9 @@ from tests.terminal import exit_status, in_project
 
 from sottovoce.errors import SottovoceError, StorageError
 from sottovoce.files import private, private_folder
+from sottovoce.flower.deploy import superlink
 from sottovoce.flower.deploy.keys import make_keys
-from sottovoce.flower.deploy.rehearsal import rehearse
+from sottovoce.flower.deploy.rehearsal import free_port, rehearse
 
 # stands for each of Flower's programs: it leaves a file, and an answer
 PROGRAM = """\
@@ -38,6 +39,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ran:
     """Run a command in a project, with programs of ours in the place of Flower's."""
     names = ("flwr", "flower_superlink", "flower_supernode")
     in_project(tmp_path, monkeypatch, **dict.fromkeys(names, PROGRAM))
+    monkeypatch.setattr(superlink, "is_up", lambda link, timeout=1.0: timeout > 1)  # for `start`
     return partial(exit_status, monkeypatch)
 
 
@@ -55,7 +57,7 @@ def new_in(folder: Path, before: set[Path]) -> list[Path]:
     "words",
     [
         ["serve", "--insecure"],
-        ["join", "localhost:8000", "--insecure"],
+        ["join", "localhost:8000", "--insecure", f"--port={free_port()}"],
         ["start", "--insecure", "--no-follow"],
         ["register", "keys/site-1.pub"],
         ["keys", "more", "--sites=2"],
