@@ -105,15 +105,7 @@ def _federations() -> dict[str, tuple[Part, ...]]:
     return {
         "solo": (Part(MAIN, hundred, (SAMPLER, VOTE), 20),),
         "ten": (Part(TEN, _fitting(TEN), (*usual, SAMPLER), 20),),
-        "real": tuple(
-            Part(
-                Federation(agents, TRIALS, epsilon / 10, paper_delta(agents)),
-                (name,),
-                (*usual, SAMPLER),
-                20,
-            )
-            for name, (agents, epsilon) in PAPER.items()
-        ),
+        "real": _real(usual),
         "dp-fts-de": (Part(MAIN, hundred, ("dp-fts-de/own", "dp-fts-de/features"), 10),),
         "differ": (
             Part(MAIN, differing, (*usual, SAMPLER), 10),
@@ -126,6 +118,16 @@ def _federations() -> dict[str, tuple[Part, ...]]:
         "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 20),),
         **_growth(),
     }
+
+
+def _real(usual: tuple[str, ...]) -> tuple[Part, ...]:
+    """Sites there differ in what can be reached at all: a solo search must be run by each."""
+    parts = list[Part]()
+    for name, (agents, epsilon) in PAPER.items():
+        size = Federation(agents, TRIALS, epsilon / 10, paper_delta(agents))
+        parts.append(Part(size, (name,), usual, 20))
+        parts.append(Part(size, (name,), (SAMPLER,), 2, alone=agents))
+    return tuple(parts)
 
 
 def _growth() -> dict[str, tuple[Part, ...]]:
