@@ -99,7 +99,7 @@ def _now() -> tuple[float, float]:
 def through_flower(sites: int, rounds: int, folder: Path) -> list[float]:
     """Seconds of each step: the initial trials, then round by round, then the end."""
     project = folder / PROJECT
-    make_project(project, agents=max(sites, 2), rounds=rounds, epsilon=8.0)
+    make_project(project, agents=2, rounds=rounds, epsilon=8.0)  # its study is replaced
     (project / "study.toml").write_text(STUDY.format(sites=sites, rounds=rounds))
     (project / "objective.py").write_text(OBJECTIVE)
     run = f"project='{project}' folder='{project / 'simulation'}'"

@@ -1,11 +1,15 @@
 """Optuna's samplers and ours on one objective: the time of a suggestion, and what is found.
 
 Usage: python benchmarks/optuna_sampler.py [--trials 60] [--seeds 10] [--json FILE]
+       python benchmarks/optuna_sampler.py --known 50,100,400 [--dims 6] [--seeds 10]
 
 Branin, 2-D, minimised. A suggestion is `study.ask(distributions)` of an in-memory study, with all
 its parameters; those of the first 10 trials, which are random for every sampler, are not counted.
 The samplers take turns, seed by seed, in one process with one thread. GPSampler needs PyTorch and
 is left out where that is not installed.
+
+With --known it is only the time of one suggestion, after so many random trials of a noisy bowl of
+--dims parameters: processor time, the median over seeds, and how many times as fast ours is.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
+from optuna.trial import create_trial
 
 from sottovoce.optuna import Sampler
 
@@ -89,14 +94,54 @@ def compared(trials: int, seeds: int) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: float(row["median_regret"]))
 
 
+def suggestion(sampler: BaseSampler, known: int, dims: int, seed: int) -> float:
+    """Processor seconds of a suggestion after so many trials; a first, which loads all, is free."""
+    space: dict[str, BaseDistribution] = {f"x{d}": FloatDistribution(0, 1) for d in range(dims)}
+    random, study = np.random.default_rng(seed), optuna.create_study(sampler=sampler)
+    for x in random.random((known, dims)):
+        value = float(np.sum((x - 0.4) ** 2)) + 0.01 * random.standard_normal()
+        params = dict(zip(space, x.tolist(), strict=True))
+        study.add_trial(create_trial(params=params, distributions=space, value=value))
+    seconds = []
+    for _ in range(2):
+        begun = time.process_time()
+        trial = study.ask(space)
+        seconds.append(time.process_time() - begun)
+        study.tell(trial, float(np.sum((np.array([*trial.params.values()]) - 0.4) ** 2)))
+    return seconds[1]
+
+
+def timed(counts: list[int], dims: int, seeds: int) -> None:
+    """A row for each sampler, a column for each number of trials."""
+    kept = [name for name in samplers() if name in (OURS, "GPSampler")]
+    medians: dict[tuple[str, int], float] = {}
+    for known in counts:
+        times = {name: list[float]() for name in kept}
+        for seed in range(seeds):  # in turns, so that a busy machine is busy for all
+            for name in kept:
+                times[name].append(suggestion(samplers()[name](seed), known, dims, seed))
+        medians.update({(name, known): float(np.median(times[name])) for name in kept})
+    print(f"{f'ms, {dims} parameters':<20}", *(f"{known:>9}" for known in counts))
+    for name in kept:
+        print(f"{name:<20}", *(f"{1e3 * medians[name, known]:>9.1f}" for known in counts))
+    if "GPSampler" in kept:
+        ratios = [medians["GPSampler", known] / medians[OURS, known] for known in counts]
+        print(f"{'times as fast':<20}", *(f"{ratio:>9.2f}" for ratio in ratios))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time Optuna's samplers beside ours.")
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--known", help="numbers of trials after which a suggestion is timed")
+    parser.add_argument("--dims", type=int, default=6)
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    if arguments.known:
+        timed([int(n) for n in arguments.known.split(",")], arguments.dims, arguments.seeds)
+        return
     rows = compared(arguments.trials, arguments.seeds)
     print(f"{'sampler':<15}{'mean':>10}{'median':>11}{'last 5':>11}{'ratio':>8}", end="")
     print("   best − least: median, worst seed")

@@ -28,7 +28,9 @@ from sottovoce.flower.deploy.rehearsal import free_port
 from sottovoce.flower.sites import read_identity
 from sottovoce.flower.studyfile import read_study
 from sottovoce.privacy.ledger import read_ledger
+from sottovoce.privacy.release import limited_sum, sensitivity
 from sottovoce.secure_sum import field
+from sottovoce.secure_sum.grid import rounded
 from sottovoce.secure_sum.keys import SIGNATURE
 from sottovoce.secure_sum.sharing import joined
 
@@ -126,46 +128,65 @@ def assert_nothing_is_readable(hub: Path, *sites: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("aggregators", [0, 3])
 def test_where_nobody_is_trusted_the_coordinators_side_holds_no_number_that_a_site_said(
-    tmp_path: Path,
+    tmp_path: Path, aggregators: int
 ) -> None:
     make_project(tmp_path / "study", agents=5, rounds=3, epsilon=8.0)
+    path = tmp_path / "study" / "study.toml"
+    more = f'trust = "nobody"\naggregators = {aggregators}' if aggregators else 'trust = "nobody"'
+    path.write_text(path.read_text().replace('trust = "nobody"', more))
     process = started("rehearse", "--sites", "5", "--keep", "--json", cwd=tmp_path / "study")
     out, err = process.communicate(timeout=3 * LIMIT)
     assert process.returncode == 0, err
     found = json.loads(out)
     assert found["releases"] == 2
     assert 0 < found["epsilon"]["pld"] <= found["granted"] == 8.0
-    check_sealed(tmp_path / "study" / "rehearsal", sites=5)
+    stage = tmp_path / "study" / "rehearsal"
+    check_sealed(stage, sites=5)
+    assert those_in(stage) == {}
+    assert "the keys of 5 sites are registered" in err or aggregators
+    for name in (f"sum-{k + 1}" for k in range(aggregators)):  # who sums runs no trial
+        assert Storage.read(stage / name / "site" / "study.db").trials == []
 
 
 def check_sealed(stage: Path, sites: int) -> None:
-    """Nothing that is the coordinator's holds a vector or a share; the ledger holds their sums."""
+    """Nothing that is the coordinator's holds a vector or a share; the ledger holds their sums,
+    which are those of a trusted coordinator with the same vectors and noise, to the grid."""
     file = read_study(stage / "hub" / "study.toml")
-    terms, study = file.terms, file.study
-    keys = [read_identity(stage / "keys" / f"site-{n + 1}.seal") for n in range(sites)]
+    assert file.roster is not None
+    terms, study, mechanism = file.terms, file.study, file.study.method.mechanism
+    assert mechanism is not None
+    keys = {m: stage / "keys" / f"{file.roster.names[m]}.seal" for m in terms.committee.members}
     kept = [path for path in (stage / "hub").rglob("*") if path.is_file()]
     held = {path: path.read_bytes() for path in [*kept, *(stage / "logs").iterdir()]}
     assert len(held) > 10
     for entry in read_ledger(stage / "hub" / "coordinator" / "ledger.db").entries:
+        weights, vectors, noise = study.weights(entry.round), [], []
         total = np.zeros(study.grid.numbers, dtype=np.int64)
         for n in range(sites):
             attrs = Storage.read(stage / f"site-{n + 1}" / "site" / "study.db").attrs
             packets = [base64.b64decode(text) for text in attrs[f"sealed-{entry.round}"]]
             said = Message.from_bytes(base64.b64decode(attrs[f"said-{entry.round}"])).vector
             shares = {}
-            for member, packet in enumerate(packets):
+            for place, (member, packet) in enumerate(zip(keys, packets, strict=True)):
                 words = f"sottovoce/packet/v1/{terms.study}/{entry.round}/{n}/{member}"
-                plain = keys[member].open(packet[SIGNATURE:], words.encode())
+                plain = read_identity(keys[member]).open(packet[SIGNATURE:], words.encode())
                 assert plain is not None
                 row = field.from_bytes(plain, study.grid.numbers)
                 assert row is not None
-                shares[member] = row
+                shares[place] = row
             steps = field.decode(joined(shares, terms.committee.threshold))
             total += steps
+            vectors.append(said)
+            noise.append(steps - rounded(said, n, weights, mechanism, study.grid))
             for secret in (*said, *steps, *np.concatenate(list(shares.values()))):
                 assert not [path for path, data in held.items() if secret.tobytes() in data]
         assert np.array_equal(entry.release.vectors, summed(study, entry.round, total, "").vectors)
+        bare = limited_sum(np.array(vectors), weights, np.ones(sites, dtype=bool), mechanism)
+        step = sensitivity(weights, mechanism) / study.grid.limit
+        trusted = bare + step * np.sum(noise, axis=0).reshape(bare.shape)
+        assert np.abs(trusted - entry.release.vectors).max() <= 1.01 * sites * step
 
 
 def vectors_of(site: Path) -> list[NDArray[np.float64]]:

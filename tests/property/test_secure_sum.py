@@ -20,8 +20,8 @@ from sottovoce.privacy.release import Mechanism, limited_sum
 from sottovoce.secure_sum import field, sharing
 from sottovoce.secure_sum.field import PRIME, Residues
 from sottovoce.secure_sum.grid import Grid, grid_for, plausible, released, rounded, spoken
-from sottovoce.secure_sum.keys import Identity
-from sottovoce.secure_sum.protocol import Answer, Terms, answered, opened, speech
+from sottovoce.secure_sum.keys import Identity, PublicKeys
+from sottovoce.secure_sum.protocol import Answer, Terms, answered, check_set, opened, speech
 from sottovoce.secure_sum.terms import committee_of, default_unreliable
 
 residues = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, PRIME - 1, PRIME // 2]))
@@ -364,3 +364,19 @@ def test_grids_shrink_where_the_sum_would_not_fit() -> None:
         replace(coarse, bits=40)
     with pytest.raises(SottovoceError, match="no grid"):
         grid_for(100, 2, 1e99, 256)
+
+
+@given(st.lists(st.integers(-2, 6), min_size=4, max_size=7))
+def test_speakers_are_different_agents_of_the_study_and_enough_of_them(speakers: list[int]) -> None:
+    who = _five()
+    terms = Terms(STUDY, grid_for(5, 2, 4.0, 3), committee_of(5, STUDY), who)
+    if len(set(speakers)) == len(speakers) and set(speakers) <= set(range(5)):
+        check_set(terms, speakers)
+    else:
+        with pytest.raises(ProtocolError, match="speakers must be different agents, from 0 to 4"):
+            check_set(terms, speakers)
+
+
+@lru_cache(maxsize=1)
+def _five() -> tuple[PublicKeys, ...]:
+    return tuple(Identity.generate().public for _ in range(5))

@@ -30,6 +30,7 @@ from sottovoce.cli.run import run
 from sottovoce.cli.serve import register, serve, start
 from sottovoce.cli.settings import TellsDefaults
 from sottovoce.cli.show import ERR
+from sottovoce.cli.statement import statement
 from sottovoce.cli.status import status
 from sottovoce.cli.table import table
 from sottovoce.cli.watch import watch
@@ -44,7 +45,8 @@ app = typer.Typer(
 )
 for command in (demo, budget, plan, run, reproduce, report, data, check):
     app.command(cls=TellsDefaults if command is run else None)(command)
-for step in (new, space, rehearse, keys, serve, register, start, join, watch, status, result):
+_STEPS = (new, space, rehearse, statement, keys, serve, register, start, join, watch, status)
+for step in (*_STEPS, result):
     app.command(rich_help_panel="A federation of real parties")(step)
 app.command("import", rich_help_panel="A federation of real parties")(import_)
 app.add_typer(table, name="table")

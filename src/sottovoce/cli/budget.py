@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from sottovoce.cli.show import ERR, OUT, Json, meanings, number, print_json
+from sottovoce.cli.statement import print_promise, promised
+from sottovoce.errors import InvalidInput, check
 
 _PUBLIC = "the number of agents, regions, weights, S, q and z are public."
 _ADJACENCY_NOTES = {
@@ -25,9 +28,15 @@ _ACCOUNTANT_NOTES = {
 
 
 def budget(
-    agents: Annotated[int, typer.Option(help="N, the number of agents.")],
-    rounds: Annotated[int, typer.Option(help="T, the number of rounds that speak.")],
-    participation: Annotated[float, typer.Option(help="q, each agent's chance to be in a round.")],
+    study: Annotated[
+        Path | None,
+        typer.Argument(help="A study.toml, or its folder: what it promises. Without, options."),
+    ] = None,
+    agents: Annotated[int | None, typer.Option(help="N, the number of agents.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="T, the number of rounds that speak.")] = None,
+    participation: Annotated[
+        float | None, typer.Option(help="q, each agent's chance to be in a round.")
+    ] = None,
     noise: Annotated[float | None, typer.Option(help="z, to find ε for.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="ε, to find z for.")] = None,
     delta: Annotated[float | None, typer.Option(help="δ; default N^-1.1, the paper's.")] = None,
@@ -41,7 +50,18 @@ def budget(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a study costs in privacy: ε for a noise, or the noise for an ε."""
+    """What a study costs in privacy: what a study.toml promises; ε for a noise; noise for an ε."""
+    given = {"--agents": agents, "--rounds": rounds, "--participation": participation}
+    if study is not None:
+        also = {**given, "--noise": noise, "--epsilon": epsilon, "--delta": delta}
+        also["--unreliable"] = unreliable
+        both = [name for name, value in also.items() if value is not None]
+        check(not both, "a study file says all of it: leave out the options", options=both)
+        print_json(promised(study)) if as_json else print_promise(study)
+        return
+    missing = [name for name, value in given.items() if value is None]
+    if agents is None or rounds is None or participation is None:
+        raise InvalidInput(f"give a study.toml, or all of {', '.join(given)}; missing: {missing}")
     from sottovoce.lab.experiments.budgeting import Plan, answer, costs_of_stricter_delta
 
     plan = Plan(agents, rounds, participation, delta, sampling, unreliable)

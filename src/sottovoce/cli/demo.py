@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sottovoce.cli.show import OUT, Json, guarantee, print_json, progress
+from sottovoce.cli.show import OUT, Json, guarantee, number, print_json, progress
 
 
 def demo(
-    runs: Annotated[int, typer.Option(help="Runs to average over.")] = 5,
+    runs: Annotated[int, typer.Option(help="Runs to average over.")] = 2,
     seed: Annotated[int, typer.Option(help="Seed of the simulation.")] = 0,
     out: Annotated[Path, typer.Option(help="Where the figure goes.")] = Path("sottovoce-demo.png"),
     as_json: Json = False,
 ) -> None:
-    """200 agents on the paper's synthetic problem: alone, together in private, and a control."""
-    from sottovoce.lab.experiments.demo import MILESTONES, demo_curves, run_curve
+    """40 agents tune six parameters: together in private, alone, and hearing noise alone."""
+    from sottovoce.lab.experiments.demo import MILESTONES, by_trials, demo_curves, run_curve
     from sottovoce.lab.report.figures import check_figure, draw_convergence
 
     check_figure(out)
@@ -27,29 +27,34 @@ def demo(
     curves = demo_curves(runs, seed)
     with progress(sum(c.config.runs * c.config.study().rounds for c in curves)) as advance:
         summaries = [run_curve(c, advance(c.label, c.config.resolved_delta())) for c in curves]
-    private = summaries[1]
+    private = summaries[0]
     measured = f"{runs} runs, bands ± 1 standard error" if runs > 1 else "1 run"
     note = f"N = {private.agents}, {measured}. {guarantee(private)}"
-    lines = [(c.label, s.regret) for c, s in zip(curves, summaries, strict=True)]
-    draw_convergence(lines, out, "The paper's synthetic problem", note)
+    traces = [by_trials(c, s) for c, s in zip(curves, summaries, strict=True)]
+    lines = [(c.label, trace) for c, trace in zip(curves, traces, strict=True)]
+    words = "Six parameters of all kinds, tuned at 40 sites"
+    draw_convergence(lines, out, words, note, x_label="trials in all, the initial ones included")
     seconds = time.perf_counter() - began
     if as_json:
         methods = [summary.to_dict() for summary in summaries]
         print_json({"methods": methods, "figure": str(out), "seconds": seconds})
         return
     give = " ± its standard error over runs" if runs > 1 else ""
-    table = Table(title=f"Mean simple regret after t queries{give}")
-    for column in ("method", *(f"t = {t}" for t in MILESTONES)):
+    table = Table(title=f"Mean regret after so many trials in all{give}")
+    for column in ("method", "ε", *map(str, MILESTONES)):
         table.add_column(column, justify="left" if column == "method" else "right", no_wrap=True)
-    for summary in summaries:
-        regret = summary.regret
-        errors = regret.stderr
+    for summary, trace in zip(summaries, traces, strict=True):
+        at = [trace.t.index(t) for t in MILESTONES]
+        errors = trace.stderr
         cells = [
-            f"{regret.mean[t]:.4f}" + ("" if errors is None else f" ±{errors[t]:.3f}")
-            for t in MILESTONES
+            f"{trace.mean[k]:.4f}" + ("" if errors is None else f" ±{errors[k]:.3f}") for k in at
         ]
-        table.add_row(summary.method, *cells)
+        spent = "–" if summary.epsilon == 0 else number(summary.epsilon)
+        table.add_row(summary.method, spent, *cells)
     OUT.print(table)
-    OUT.print("ts: each alone. dp-fts-de: together, in private. control: broadcasts of pure noise.")
+    OUT.print(
+        "sottovoce: together, in private. gp: each alone. sottovoce-control: broadcasts of pure "
+        "noise. dp-fts-de: the paper's method, with its own noise and 10 initial trials."
+    )
     OUT.print(guarantee(private))
     OUT.print(f"Figure: {out}. {seconds:.0f} seconds.")

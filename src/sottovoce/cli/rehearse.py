@@ -34,7 +34,10 @@ def rehearse(
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Deploy a project on this machine: real processes, keys and noise, loopback only."""
+    """Deploy a project on this machine: real processes, keys and noise, loopback only.
+
+    It is entered in no purse: what it says stays on this machine.
+    """
     from sottovoce.flower.deploy.processes import stoppable
     from sottovoce.flower.deploy.rehearsal import rehearse as perform
 

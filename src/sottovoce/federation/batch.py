@@ -30,7 +30,7 @@ from sottovoce.gp.warp import warped
 
 REFITTED = 40  # up to so many trials a Matérn kernel is fitted after each, then less often
 FITTED = 100  # trials that a Matérn kernel is fitted to
-MODELLED = 400  # trials that its predictions rest on: the time of a query is bounded
+MODELLED = 300  # trials that its predictions rest on: the time of a query is bounded
 
 
 @dataclass

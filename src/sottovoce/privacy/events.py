@@ -88,7 +88,7 @@ class SharedGaussian:
         """How far the release may be, in total variation, from a Gaussian that is rounded.
 
         A discrete Gaussian of scale σ ≥ 10 is within 1/(24σ²) of a rounded one, number by number.
-        The sum of n shares is within 10n·exp(−π²s²) of one discrete Gaussian, which for shares of
+        The sum of n shares is within 2.2n·exp(−π²s²) of one discrete Gaussian, which for shares of
         s ≥ 2¹⁶ is no number that a double knows (docs/privacy.md has both arguments).
         """
         return self.numbers / (24 * (self.noise * 2.0**self.bits) ** 2)

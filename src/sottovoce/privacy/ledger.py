@@ -36,6 +36,7 @@ from sottovoce.privacy.head import Head, beside, compare, read_head, write_head
 from sottovoce.privacy.notes import ANSWERS, Notes, read_notes, transaction, write_note
 from sottovoce.privacy.release import Release
 
+PATIENCE = 60.0  # seconds that a commit waits for whoever reads the ledger just then
 _SCHEMA = (
     """CREATE TABLE entries (
         seq INTEGER PRIMARY KEY,
@@ -90,7 +91,9 @@ class Ledger:
         self._holds_something()  # a lost record is refused before there is a new file
         try:
             self._db = sqlite3.connect(
-                ":memory:" if self.path is None else self.path, isolation_level=None
+                ":memory:" if self.path is None else self.path,
+                timeout=PATIENCE,
+                isolation_level=None,
             )
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(f"{self._name} cannot be opened: {error}") from error

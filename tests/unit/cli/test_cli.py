@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from sottovoce import __version__, cli
 from sottovoce.federation.methods import METHODS
 from sottovoce.federation.settings import SETTINGS
-from sottovoce.lab.experiments.demo import demo_curves
-from sottovoce.lab.experiments.figure import Curve, known_figures
+from sottovoce.lab.experiments.figure import known_figures
 from sottovoce.lab.problems import PROBLEMS
 
 
@@ -459,34 +458,42 @@ def test_an_interrupted_run_says_that_it_can_be_resumed(
 # demo
 
 
+@pytest.fixture
+def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The demonstration with few agents and trials."""
+    demonstration = "sottovoce.lab.experiments.demo"
+    monkeypatch.setattr(f"{demonstration}.AGENTS", 4)
+    monkeypatch.setattr(f"{demonstration}.TRIALS", 12)
+    monkeypatch.setattr(f"{demonstration}.MILESTONES", (10, 12))
+
+
+@pytest.mark.usefixtures("small_demo")
 def test_the_demonstration_prints_one_json_object_and_draws_a_figure(
     sottovoce: Terminal, tmp_path: Path
 ) -> None:
     answer = sottovoce("demo", "--runs", "1", "--json")
     assert answer.status == 0
     assert answer.out.count("\n") == 1
-    assert [m["method"] for m in answer.data["methods"]] == ["ts", "dp-fts-de", "control"]
+    names = ["sottovoce", "gp", "sottovoce-control", "dp-fts-de"]
+    assert [m["method"] for m in answer.data["methods"]] == names
     assert answer.data["figure"] == "sottovoce-demo.png"
     assert (tmp_path / "sottovoce-demo.png").read_bytes()[:4] == b"\x89PNG"
-    private = answer.data["methods"][1]
-    assert private["epsilon_by_accountant"]["moments"] == pytest.approx(20.12, abs=0.005)
-    assert private["epsilon_by_accountant"]["pld"] == pytest.approx(15.71, abs=0.02)
-    assert [m["epsilon"] for m in answer.data["methods"]][::2] == [0.0, 0.0]
+    ours, alone, control, paper = answer.data["methods"]
+    assert 1.9 < ours["epsilon_by_accountant"]["pld"] <= 2.0
+    assert ours["delta"] == 1e-5
+    assert (alone["epsilon"], control["epsilon"]) == (0.0, 0.0)
+    assert paper["epsilon"] > 2.0  # it has the noise that was published
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_the_demonstration_as_text_is_a_table_with_its_guarantee(
-    sottovoce: Terminal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    sottovoce: Terminal, tmp_path: Path
 ) -> None:
-    def few_agents(runs: int, seed: int) -> list[Curve]:
-        whole = demo_curves(runs, seed)
-        return [replace(c, config=c.config.changed(agents=4, features=8)) for c in whole]
-
-    monkeypatch.setattr("sottovoce.lab.experiments.demo.demo_curves", few_agents)
     answer = sottovoce("demo", "--runs", "2", "--seed", "3", "--out", "mine.svg")
     assert answer.status == 0
     text = " ".join(answer.out.split())
-    assert all(words in text for words in ("ts", "dp-fts-de", "control"))
-    assert "t = 40" in text
+    assert all(words in text for words in ("gp", "dp-fts-de", "sottovoce-control"))
+    assert "after so many trials in all" in text
     assert "zero-out adjacency" in text
     assert "mine.svg" in text
     assert b"<svg" in (tmp_path / "mine.svg").read_bytes()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from tests.terminal import exit_status
@@ -36,14 +37,17 @@ def test_the_settings_are_told_in_words(plan: Plan) -> None:
         assert words in out
     assert "(pld): a site's whole contribution is hidden against its absence (zero-out)." in out
     assert "(pld): one record at a site is hidden against its replacement by another" in out
-    assert "Expected gain" not in out  # nothing was rehearsed
+    assert "less regret" not in out  # nothing was rehearsed
+    assert "Is sharing worth it here? Unclear: nothing was simulated." in out
 
 
-def test_a_rehearsals_gain_is_told(plan: Plan) -> None:
+def test_a_rehearsals_gain_is_told_and_what_of_it_comes_from_the_others(plan: Plan) -> None:
     status, out, _ = plan(agents=4, runs=2)
     assert status == 0
-    assert "Expected gain over going alone" in out
-    assert "over t = 1..3 (2 simulations on made-up functions" in out
+    assert "less regret than the best solo search" in out
+    assert "less than with noise alone, which is what comes from the others" in out
+    assert "2 simulations of 4 agents with the noise of 4, on made-up functions" in out
+    assert "Is sharing worth it here?" in out
 
 
 def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
@@ -57,15 +61,82 @@ def test_json_has_all_of_it_and_nothing_else(plan: Plan) -> None:
     assert json.loads(plan("--json", delta=0.01)[1])["delta"] == 0.01
 
 
-def test_too_few_agents_are_warned(plan: Plan) -> None:
-    status, _, err = plan(agents=3, dims=3, epsilon=0.1)
+@pytest.mark.parametrize("agents", [3, 200])
+def test_with_next_to_no_epsilon_the_answer_is_not_to_join(plan: Plan, agents: int) -> None:
+    status, out, _ = plan(agents=agents, dims=3, epsilon=0.001)
     assert status == 0
-    assert "warning: 3 agents are too few for ε = 0.1" in err
-    assert "going alone costs nothing" in err
+    assert "Is sharing worth it here? Do not join: all releases together are to reveal" in out
+    assert "going alone costs nothing" in out
 
 
-def test_enough_agents_are_not(plan: Plan) -> None:
-    assert "warning" not in plan(agents=2000)[2]
+def test_delta_is_1e_5_and_a_weak_one_is_warned_of(plan: Plan) -> None:
+    assert json.loads(plan("--json")[1])["delta"] == 1e-5
+    assert "warning" not in plan()[2]
+    err = plan(delta=0.02)[2]
+    assert "warning: δ = 0.02 is weak for 30 agents" in err
+    assert "1/N = 0.033" in err
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project whose space has a number, an integer and a choice."""
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+STUDY = """
+[study]
+agents = 12
+rounds = 4
+epsilon = 3.0
+delta = 1e-6
+trust = "nobody"
+direction = "minimize"
+[[space.parameters]]
+type = "float"
+name = "rate"
+low = 1e-5
+high = 0.1
+log = true
+[[space.parameters]]
+type = "integer"
+name = "depth"
+low = 1
+high = 2
+[[space.parameters]]
+type = "category"
+name = "kind"
+choices = ["a", "b", "c"]
+"""
+HERE: dict[str, object] = {"agents": None, "dims": None, "rounds": None, "epsilon": None}
+
+
+def test_a_study_file_says_what_is_not_given(
+    plan: Plan, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in ([str(project)], [str(project / "study.toml")]):
+        status, out, _ = plan("--json", *words, **{**HERE, "runs": 2})
+        found = json.loads(out)
+        assert status == 0
+        assert (found["agents"], found["parameters"], found["dims"]) == (12, 3, 5)
+        assert (found["delta"], found["unreliable"]) == (1e-6, 2)
+        assert found["gain"]["agents"] == 12
+    monkeypatch.chdir(project)
+    changed = json.loads(plan("--json", **{**HERE, "agents": 20, "epsilon": 1.0})[1])
+    assert (changed["agents"], changed["rounds"]) == (20, 4)
+    assert 0.99 < changed["epsilon"] <= 1.0
+    assert "12 agents, 3 parameters" in plan(**HERE)[1]
+
+
+def test_a_wrong_study_file_is_named(plan: Plan, project: Path) -> None:
+    status, out, err = plan(str(project / "none"), **HERE)
+    assert (status, out) == (2, "")
+    assert "there is no" in err
+    assert "either a project or --dims" in plan(str(project))[2]
+    (project / "study.toml").write_text("[study]\nagents = 3\n")
+    status, _, err = plan(str(project), **HERE)
+    assert status == 2
+    assert "study.toml: a table [space] is needed" in err
 
 
 @pytest.mark.parametrize(
@@ -77,10 +148,9 @@ def test_enough_agents_are_not(plan: Plan) -> None:
         ({"epsilon": -1}, "epsilon must be finite and above 0"),
         ({"epsilon": "nan"}, "epsilon must be finite and above 0"),
         ({"dims": 0}, "dims must be at least 1"),
-        ({"dims": 7, "runs": 2}, "at most 6 dimensions; 0 runs do without one"),
-        ({"rounds": 0}, "rounds must be at least 1"),
+        ({"rounds": 0}, "rounds must be a whole number above 0"),
         ({"rounds": 10**8}, "rounds must be at most 1000000"),
-        ({"rounds": -5}, "rounds must be at least 1, got rounds=-5"),
+        ({"rounds": -5}, "rounds must be a whole number above 0, got rounds=-5"),
         ({"delta": 2}, "delta must be in (0, 1)"),
         ({"delta": 0}, "delta must be in (0, 1)"),
         ({"runs": 1}, "runs must be 0, or 2 and more"),

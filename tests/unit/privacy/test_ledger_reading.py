@@ -18,7 +18,7 @@ from tests.unit.privacy.ledgers import STUDY, a_ledger, a_release
 
 from sottovoce.errors import LedgerError
 from sottovoce.privacy.chain import canonical, entry_digest
-from sottovoce.privacy.ledger import Ledger, read_ledger
+from sottovoce.privacy.ledger import PATIENCE, Ledger, read_ledger
 
 # killed within a commit: new pages are in the file, what they replace only in its journal
 KILLED = """
@@ -82,7 +82,7 @@ def test_a_ledger_whose_folder_has_a_strange_name_is_read(tmp_path: Path) -> Non
 
 
 def test_a_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="cannot be read as a ledger"):
+    with pytest.raises(LedgerError, match="is not there"):
         read_ledger(tmp_path / "study.ledger")
     assert list(tmp_path.iterdir()) == []
 
@@ -270,3 +270,22 @@ def test_all_constants_that_differ_are_named(tmp_path: Path) -> None:
     words = "agents is 4 there and 5 here; budget is None there and 1 here"
     with pytest.raises(LedgerError, match=words):
         Ledger(path, {**STUDY, "agents": 5, "budget": 1})
+
+
+def test_a_commit_waits_for_whoever_reads_and_is_refused_whole_if_that_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = a_ledger(tmp_path)
+    assert PATIENCE > 30  # a reader that is stopped for a moment shall not stop a study
+    monkeypatch.setattr("sottovoce.privacy.ledger.PATIENCE", 0.05)
+    ledger = Ledger(path, STUDY)
+    reader = sqlite3.connect(path, isolation_level=None)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchone()
+    with pytest.raises(LedgerError, match="so it is not sent"):
+        ledger.append(3, a_release(3))
+    assert ledger.find(3) is None
+    reader.close()
+    assert ledger.append(3, a_release(3)).round == 3
+    ledger.close()
+    assert len(read_ledger(path).entries) == 4

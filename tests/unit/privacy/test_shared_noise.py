@@ -106,7 +106,7 @@ def test_discrete_gaussians_add_up_to_one_as_nearly_as_the_event_takes_for_grant
             total = np.convolve(total, single)
         one = pmf(scale * math.sqrt(shares), len(total) // 2)
         apart = 0.5 * float(np.abs(total - one).sum())
-        assert apart <= 10 * shares * math.exp(-(math.pi**2) * scale**2) + 1e-15
+        assert apart <= 2.2 * (shares - 1) * math.exp(-(math.pi**2) * scale**2) + 1e-15
 
 
 def test_what_differs_from_a_gaussian_is_taken_out_of_delta() -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sottovoce.errors import InvalidInput
-from sottovoce.secure_sum.terms import Committee, committee_of, default_unreliable
+from sottovoce.secure_sum.terms import Committee, SecureSum, committee_of, default_unreliable
 
 
 @pytest.mark.parametrize("agents", [3, 4, 5, 10, 30, 99, 100])
@@ -53,3 +53,14 @@ def test_too_few_sites_or_members_are_refused() -> None:
         Committee((1, 2, 3), 4)
     with pytest.raises(InvalidInput, match="threshold must be in"):
         Committee((1, 2, 3), 1)
+
+
+def test_more_sites_are_not_counted_on_than_the_committee_can_bear() -> None:
+    SecureSum(2).check(5)
+    with pytest.raises(InvalidInput, match=r"of 5 sites, unreliable must be in \[1, 2\]"):
+        SecureSum(3).check(5)  # three who answer twice open the difference of two sets
+    SecureSum(4, aggregators=3).check(5)  # no site sums
+    with pytest.raises(InvalidInput, match=r"of 5 sites, unreliable must be in \[1, 4\]"):
+        SecureSum(5, aggregators=3).check(5)
+    with pytest.raises(InvalidInput, match="unreliable must be"):
+        SecureSum(0).check(5)

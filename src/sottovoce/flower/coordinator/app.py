@@ -33,6 +33,7 @@ from sottovoce.privacy.events import adjacency
 from sottovoce.simulation import Draws
 
 POLL = 0.5  # seconds between two looks for replies
+AT_ONCE = 100  # calls under way in a simulation, whose engine looks at all of them for each node
 AGAIN = 5.0  # seconds before a site that was busy, or whose call failed, is called again
 JOIN = 600.0  # seconds for the sites to be connected, at the start
 
@@ -252,6 +253,8 @@ def collect(grid: Grid, coordinator: Exchange, step: Step) -> None:
             for node in sorted(coordinator.waiting & nodes.keys() - asked.keys())
             if earliest.get(node, 0.0) <= time.monotonic()
         ]
+        if isinstance(grid, InMemoryGrid):
+            due = due[: max(AT_ONCE - len(asked), 0)]
         left = max(end - time.monotonic(), 1.0)
         asked |= _pushed(grid, coordinator, {node: nodes[node] for node in due}, left)
         for node, sent in list(asked.items()):

@@ -163,11 +163,16 @@ def write_connection(home: Path, link: Link) -> None:
     write_text(home / "config.toml", "\n".join(lines) + "\n")
 
 
+COLOURING = ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+
+
 def environment(project: Path) -> dict[str, str]:
     """What Flower's processes find around them: nothing is reported to anybody."""
     programs = str(Path(sys.executable).parent)
+    # as a notebook sets them, they would put bold and colours into Flower's JSON
+    plain = {name: value for name, value in os.environ.items() if name not in COLOURING}
     return {
-        **os.environ,
+        **plain,
         "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "FLWR_HOME": _full(project / HOME),
         "FLWR_TELEMETRY_ENABLED": "0",

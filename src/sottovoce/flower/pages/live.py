@@ -81,11 +81,16 @@ def _site_state(view: SiteView) -> str:
         return "This site has left the study."
     if found.over:
         return f"All {found.planned} trials are done."
-    if view.running is not None:
+    if len(view.running) == 1:
         return f"Trial {count + 1} of {found.planned} is running."
+    if view.running:
+        return f"{count} of {found.planned} trials are done; {len(view.running)} are running."
     if not count:
         return "Waiting for the coordinator’s first call."
-    return f"{count} of {found.planned} trials are done; waiting for the other sites."
+    # all that are due before the release it last spoke for
+    waits = view.spoke >= 0 and count <= found.initial + view.spoke
+    what = "waiting for the other sites" if waits else "the next one is being chosen"
+    return f"{count} of {found.planned} trials are done; {what}."
 
 
 def _site_tiles(view: SiteView) -> list[tuple[str, str, str]]:
@@ -115,10 +120,14 @@ def _roughly(seconds: float) -> str:
 
 
 def _running(view: SiteView) -> str:
-    if view.running is None or view.result.over:
+    if not view.running or view.result.over:
         return ""
-    words = ", ".join(f"{escaped(k)}&nbsp;=&nbsp;{value_words(v)}" for k, v in view.running.items())
-    return section("The trial under way", f"<p>{words}</p>", "running")
+    lines = [
+        ", ".join(f"{escaped(k)}&nbsp;=&nbsp;{value_words(v)}" for k, v in params.items())
+        for params in view.running
+    ]
+    title = "The trial under way" if len(lines) == 1 else "The trials under way"
+    return section(title, "".join(f"<p>{line}</p>" for line in lines), "running")
 
 
 def _trials(view: SiteView) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from sottovoce.flower.result.data import CoordinatorResult, SiteResult, TrialResult
 from sottovoce.pages.html import pairs_list, table
-from sottovoce.pages.text import counted, epsilon, escaped, number, scalar
+from sottovoce.pages.text import counted, epsilon, escaped, number, numbers, scalar
 
 Result = SiteResult | CoordinatorResult
 _SITE = (
@@ -50,7 +50,7 @@ def spending(found: Result) -> str:
     spent, granted = bounded(found.epsilon), found.granted
     left = "nothing" if spent is None else f"ε = {max(0.0, granted - spent):.2f}"
     releases = f"{found.releases} of {counted(found.releases_planned, 'release', 'releases')}"
-    words = _SITE if isinstance(found, SiteResult) else _ANY
+    words, made = (_SITE, "heard or spoken in") if isinstance(found, SiteResult) else (_ANY, "made")
     person = epsilon(bounded(found.replace_one))
     rows = [
         [("", "A site"), ("short", epsilon(spent)), ("short", f"{granted:.2f}"), ("", words)],
@@ -58,8 +58,9 @@ def spending(found: Result) -> str:
     ]
     heads = [("", "For"), ("", "ε spent"), ("", "ε granted"), ("", "What it means")]
     return f"""{_meter(spent, granted)}
-<p>{releases} made so far; {left} is left of what was granted. δ = {number(found.delta, 3)}, by the
-accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
+<p>{releases} {made} so far; {left} is left of what was granted.
+<span class="short">δ = {number(found.delta, 3)}</span>,
+by the accountant {escaped(found.accountant)}. The smaller ε, the better the protection.</p>
 {table("Privacy spent, for a site and for a person", heads, rows, "stacks promise")}"""
 
 
@@ -91,19 +92,19 @@ def trials_table(found: SiteResult, *, newest_first: bool) -> str:
     names = list(found.trials[0].params) if found.trials else []
     heads = [("num", "Trial"), ("num", "Value"), *(("num", escaped(name)) for name in names)]
     heads += [("num", "Ended")]
+    known = [(each.number, each.value) for each in found.trials if each.value is not None]
+    texts = dict(zip([k for k, _ in known], numbers([value for _, value in known]), strict=True))
+    if found.best is not None and found.best.number in texts:
+        texts[found.best.number] = f"<b>{texts[found.best.number]}</b>"
     trials = found.trials[::-1] if newest_first else found.trials
-    return table("All trials", heads, [_trial(each, names, found) for each in trials], "trials")
+    rows = [_trial(each, names, texts.get(each.number)) for each in trials]
+    return table("All trials, the best in bold", heads, rows, "trials")
 
 
-def _trial(trial: TrialResult, names: Sequence[str], found: SiteResult) -> list[tuple[str, str]]:
-    best = found.best is not None and trial.number == found.best.number
-    value = f"failed<small>{escaped(trial.error or '')}</small>"
-    if trial.value is not None:
-        value = f"<b>{number(trial.value)}</b> best" if best else number(trial.value)
-    cells = [
-        ("num", str(trial.number)),
-        ("num value" if trial.value is not None else "failed", value),
-    ]
+def _trial(trial: TrialResult, names: Sequence[str], value: str | None) -> list[tuple[str, str]]:
+    cells = [("num", str(trial.number)), ("num", value or "")]
+    if value is None:
+        cells[-1] = ("failed", f"failed<small>{escaped(trial.error or '')}</small>")
     cells += [("num", value_words(trial.params.get(name, "–"))) for name in names]
     return [*cells, ("num", clock(trial.ended))]
 

@@ -24,7 +24,7 @@ from sottovoce.pages.html import document, looks, own_text, table
 from sottovoce.pages.text import counted, epsilon, escaped, number
 
 NAME = "result.html"
-_STAYS = "Everything on this page is this site’s own. None of it was sent to anybody."
+_STAYS = "Everything on this page is this site’s own, and the page is sent to nobody."
 _NOBODYS = "Nothing on this page is of any single site but whether it answered."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -60,7 +61,9 @@ def _listening(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        why = error.strerror or str(error)
+        number = error.errno or 0  # negative: a name that nobody knows
+        # the words of Python's own error are longer than what they say
+        why = os.strerror(number) if number > 0 else error.strerror or str(error)
         raise StorageError(
             f"{host}:{port} cannot be listened on: {why}; try another --port"
         ) from error

@@ -23,7 +23,7 @@ class SiteView:
     """All that the page shows."""
 
     result: SiteResult
-    running: Mapping[str, Any] | None  # the parameters of the trial under way
+    running: tuple[Mapping[str, Any], ...]  # the parameters of the trials under way
     spoke: int  # last round that it spoke in; -1: none
     seconds_left: float | None  # at the pace so far, waiting for others included
     dashboard: str | None  # what to tell optuna-dashboard, where that is installed

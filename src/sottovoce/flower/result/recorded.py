@@ -26,7 +26,7 @@ class Recorded(NamedTuple):
     """What a site's memory says of its trials."""
 
     trials: tuple[TrialResult, ...]  # that count, in order
-    running: Mapping[str, Any] | None  # the parameters of the trial under way
+    running: tuple[Mapping[str, Any], ...]  # the parameters of the trials under way
     fingerprint: str | None
     agent: int | None
     heard: int  # round of the last broadcast that it heard; -1: none
@@ -43,7 +43,7 @@ def recorded(folder: Path) -> Recorded:
     """What the site in the folder has tried, heard and said; nothing, before it is called first."""
     path = memory_in(folder)
     if path is None:
-        return Recorded((), None, None, None, -1, -1)
+        return Recorded((), (), None, None, -1, -1)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         storage = _opened(path)
@@ -72,12 +72,12 @@ def _read(noted: Mapping[str, Any], trials: list[FrozenTrial]) -> Recorded:
     ended = [
         each for each in trials if each.number >= left and each.state.is_finished() and counts(each)
     ]
-    running = [each for each in trials if each.state is TrialState.RUNNING]
+    running = [each.user_attrs for each in trials if each.state is TrialState.RUNNING]
     rounds = [int(key.removeprefix("said-")) for key in noted if key.startswith("said-")]
     heard = noted.get("heard")
     return Recorded(
         tuple(_trial(number, each) for number, each in enumerate(ended, 1)),
-        running[-1].user_attrs.get("asked") if running else None,
+        tuple(each["asked"] for each in running if "asked" in each),
         noted.get("study"),
         noted.get("site"),
         -1 if heard is None else heard["round"],

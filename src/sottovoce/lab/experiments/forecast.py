@@ -1,4 +1,12 @@
-"""What a federation is to gain: its settings, simulated on functions of a GP (`gp`).
+"""Is sharing worth it? A study's settings, simulated on made-up functions on its space.
+
+Each run has three federations that meet the same functions: agents that go alone (`gp`, our best
+solo search), agents that hear noise alone, and the study. What the study gains over the first is
+what a site gets from joining; what it gains over the second is what comes from the others. Runs
+differ much in how hard their functions are, so regrets are compared as ratios within a run.
+
+A large federation is simulated by a few of its agents, with the noise of all: what an agent hears
+is a mean over fewer own parts then, which makes the forecast a little too low.
 
 Symbols: N agents, D dimensions, T rounds.
 """
@@ -6,136 +14,195 @@ Symbols: N agents, D dimensions, T rounds.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from scipy.stats import t as student
 
+from sottovoce.arrays import FloatArray
 from sottovoce.errors import check
 from sottovoce.federation.aggregate import planned_event
-from sottovoce.federation.methods import GP, SOTTOVOCE, Method
-from sottovoce.federation.planning import sized, within
+from sottovoce.federation.methods import GP
+from sottovoce.federation.planning import DELTA, plan_study
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.federation.surrogate import Surrogate
 from sottovoce.lab.experiments.budgeting import in_shares
-from sottovoce.lab.problems import problem_named
+from sottovoce.lab.problems.madeup import MadeUp
 from sottovoce.privacy.accountant import epsilon as spent
 from sottovoce.privacy.accountant import replace_one
-from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.events import adjacency
-from sottovoce.privacy.release import Mechanism
+from sottovoce.privacy.release import Mechanism, noise_scale
 from sottovoce.secure_sum.terms import SecureSum
 from sottovoce.simulation import Draws, simulate
-from sottovoce.simulation.problem import Objectives, Setting
 from sottovoce.space import Float, Space
 
-LITTLE = 0.25  # of the common function: what is revealed below it hardly helps anybody
-ALIKE = 0.3  # α of the simulated problem: agents' functions are 0.7 common + 0.3 their own
+LITTLE = 0.05  # of the common function: less than that helps nobody
+SIMULATED = 12  # agents at most
+TINY = 1e-3  # of the range of values: regret that is as good as none
+TRIALS = 20  # at most: what the others know helps early
+WEAK = 0.1  # δ times N, above which the promise is weak
+JOIN, ALONE, UNCLEAR = "join", "do not join", "unclear"
+Progress = Callable[[int, int], None]  # how much is done, of how much
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How much less regret one has than another, as a share: the mean of log ratios over runs."""
+
+    gain: float  # 1 − the geometric mean of the ratios
+    low: float  # its 95 % interval
+    high: float
 
 
 @dataclass(frozen=True)
 class Gain:
-    """Mean regret over t = 1..T, of agents alone and together, on functions of a GP."""
+    """Mean regrets over simulated trials after the initial ones, and what joining is to save."""
 
     alone: float
+    noise_only: float
     together: float
-    gain: float  # 1 − together/alone
-    error: float  # its standard error over runs
+    over_alone: Ratio
+    over_noise: Ratio  # what comes from the others
     runs: int
-
-
-@dataclass(frozen=True)
-class _Unknown:
-    """A problem whose kernel agents do not know."""
-
-    name: str
-
-    @property
-    def setting(self) -> Setting:
-        return replace(problem_named(self.name).setting, surrogate=Surrogate())
-
-    def draw(self, agents: int, random: np.random.Generator) -> Objectives:
-        return problem_named(self.name).draw(agents, random)
+    agents: int
+    trials: int  # in all, the initial ones included
 
 
 def forecast_gain(
-    method: Method,
-    dims: int,
-    agents: int,
-    rounds: int,
-    runs: int,
-    seed: int = 0,
-    sums: SecureSum | None = None,
+    study: FederatedStudy, runs: int, seed: int = 0, progress: Progress | None = None
 ) -> Gain:
-    """The method against the search alone, run by run on the same functions."""
+    """The study against going alone and against noise alone, run by run on the same functions."""
     check(runs >= 2, "a forecast of the gain needs at least 2 runs", runs=runs)
-    check(
-        dims <= 6,
-        "a forecast of the gain has at most 6 dimensions; 0 runs do without one",
-        dims=dims,
+    small, problem = _few(study), MadeUp(study.space)
+    method = small.method
+    methods = (replace(GP, initial=method.initial), replace(method, noise_only=True), method)
+    regret = np.zeros((len(methods), runs))
+    for run in range(runs):
+        for k, each in enumerate(methods):
+            outcome = simulate(replace(small, method=each), problem, Draws(seed, run))
+            regret[k, run] = outcome.simple_regret[:, 1:].mean()
+            if progress is not None:
+                progress(run * len(methods) + k + 1, len(methods) * runs)
+    alone, noise, together = np.maximum(regret, 0.0) + TINY
+    return Gain(
+        alone=float(alone.mean()),
+        noise_only=float(noise.mean()),
+        together=float(together.mean()),
+        over_alone=_ratio(together, alone),
+        over_noise=_ratio(together, noise),
+        runs=runs,
+        agents=small.agents,
+        trials=method.initial + small.rounds,
     )
-    smooth = max(0.25 * math.sqrt(dims), 0.3)
-    problem = _Unknown(f"gp:alpha={ALIKE:g},dims={dims},lengthscale={smooth:.3g}")
-    space = problem.setting.space
-    regret = [
-        [
-            simulate(study, problem, Draws(seed, run)).simple_regret[:, 1:].mean()
-            for run in range(runs)
-        ]
-        for study in (
-            FederatedStudy(space, replace(GP, initial=method.initial), agents, rounds),
-            FederatedStudy(space, method, agents, rounds, sums=sums),
-        )
-    ]
-    alone, together = (np.asarray(values) for values in regret)
-    apart = (alone - together) / alone.mean()
-    error = float(apart.std(ddof=1) / math.sqrt(runs))
-    return Gain(float(alone.mean()), float(together.mean()), float(apart.mean()), error, runs)
+
+
+def _ratio(ours: FloatArray, other: FloatArray) -> Ratio:
+    """Student's interval of the mean log ratio, (R,) each."""
+    logs = np.log(ours / other)
+    error = float(logs.std(ddof=1) / math.sqrt(len(logs)))
+    mean, reach = float(logs.mean()), float(student.ppf(0.975, len(logs) - 1)) * error
+    return Ratio(*(1.0 - math.exp(min(each, 50.0)) for each in (mean, mean + reach, mean - reach)))
+
+
+def _few(study: FederatedStudy) -> FederatedStudy:
+    """The same with few agents and trials, and in its sums the noise of all N agents."""
+    method, agents = study.method, min(study.agents, SIMULATED)
+    rounds = max(min(study.rounds, TRIALS - method.initial), 1)
+    few = FederatedStudy(study.space, method, agents, rounds, study.feature_seed)
+    mechanism = method.mechanism
+    if mechanism is None:
+        return few
+    here = noise_scale(few.weights(0), method.features, replace(mechanism, noise=1.0))
+    scaled = replace(mechanism, noise=study.release_noise / here)
+    return replace(few, method=replace(method, mechanism=scaled))
+
+
+def advice(revealed: float | None, gained: Gain | None) -> tuple[str, str]:
+    """Whether to join, and why."""
+    if revealed is not None and revealed < LITTLE:
+        why = f"all releases together are to reveal {revealed:.1%} of what sites have in common"
+        return ALONE, why
+    if gained is None:
+        return UNCLEAR, "nothing was simulated"
+    alone, noise = gained.over_alone, gained.over_noise
+    if alone.high < 0:
+        return ALONE, "in the simulations joining was worse than going alone"
+    if noise.low <= 0:
+        why = "in the simulations what the others send is not told apart from noise"
+        return (ALONE if noise.gain < LITTLE else UNCLEAR), why
+    if alone.low <= 0:
+        return UNCLEAR, "in the simulations the gain is not told apart from none"
+    return JOIN, "in the simulations joining was better than alone and than noise"
 
 
 def forecast(
-    agents: int,
-    dims: int,
-    rounds: int,
-    epsilon: float,
-    delta: float | None,
+    study: FederatedStudy,
+    delta: float,
     runs: int,
-    unreliable: int | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """The settings, what the releases are to reveal, and the gain to expect.
-
-    unreliable: k of sums that nobody can open alone; None: a server is trusted.
-    """
-    check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
+    """The settings of a study, what its releases are to reveal, and whether to join it."""
+    check(study.agents >= 2, "a federation needs at least 2 agents", agents=study.agents)
     check(runs == 0 or runs >= 2, "runs must be 0, or 2 and more", runs=runs)
-    resolved = paper_delta(agents) if delta is None else delta
-    sums = None if unreliable is None else SecureSum(unreliable)
-    if sums is not None:
-        sums.check(agents)
-    method = within(sized(SOTTOVOCE, dims), agents, rounds, epsilon, resolved, sums)
-    space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
-    study = FederatedStudy(space, method, agents, rounds, sums=sums)
+    method, rounds = study.method, study.rounds
+    check(method.private, "only a method that protects its sums can be planned", method=method.name)
     mechanism = cast(Mechanism, method.mechanism)
     event = planned_event(study, "plan")
     events = [event] * method.releases.count(rounds)
-    points = [method.initial + number for number in study.release_rounds]
-    gained = forecast_gain(method, dims, agents, rounds, runs, sums=sums) if runs else None
+    revealed, signal = _revealed(study)
+    gained = forecast_gain(study, runs, progress=progress) if runs else None
+    word, why = advice(revealed, gained)
     return {
-        **in_shares(event, len(events), resolved),
-        "epsilon": spent(events, resolved),
-        "replace_one": {"pld": replace_one(events, resolved)},
-        "delta": resolved,
+        **in_shares(event, len(events), delta),
+        "advice": word,
+        "because": why,
+        "epsilon": spent(events, delta),
+        "replace_one": {"pld": replace_one(events, delta)},
+        "delta": delta,
+        "weak_delta": delta * study.agents > WEAK,
         "adjacency": adjacency(events),
-        "agents": agents,
-        "dims": dims,
+        "agents": study.agents,
+        "parameters": len(study.space.parameters),
+        "dims": study.space.dims,
         "rounds": rounds,
         "releases": len(events),
         "noise": mechanism.noise,
         "clip": mechanism.clip,
         "participation": mechanism.participation,
-        "features": study.method.features,
+        "features": method.features,
         "initial": method.initial,
-        "revealed": study.consensus.revealed(points, study.release_noise),
-        "signal_to_noise": study.consensus.signal(points[0], study.release_noise),
+        "revealed": revealed,
+        "signal_to_noise": signal,
         "gain": None if gained is None else asdict(gained),
     }
+
+
+def _revealed(study: FederatedStudy) -> tuple[float | None, float | None]:
+    """The share of the common function that releases are to reveal, and the first one's signal.
+
+    Neither is known of a method that finds no consensus.
+    """
+    if study.method.shared_model != "consensus":
+        return None, None
+    points = [study.method.initial + number for number in study.release_rounds]
+    consensus, noise = study.consensus, study.release_noise
+    return consensus.revealed(points, noise), consensus.signal(points[0], noise)
+
+
+def planned(
+    agents: int,
+    dims: int,
+    rounds: int,
+    epsilon: float,
+    delta: float = DELTA,
+    unreliable: int | None = None,
+) -> FederatedStudy:
+    """The study for so many numbers, with no more said of the space."""
+    check(agents >= 2, "a federation needs at least 2 agents", agents=agents)
+    check(dims >= 1, "dims must be at least 1", dims=dims)
+    space = Space([Float(f"x{d}", 0.0, 1.0) for d in range(1, dims + 1)])
+    sums = None if unreliable is None else SecureSum(unreliable)
+    if sums is not None:
+        sums.check(agents)
+    return plan_study(space, agents=agents, rounds=rounds, epsilon=epsilon, delta=delta, sums=sums)

@@ -44,10 +44,11 @@ def draw_convergence(
     title: str,
     note: str,
     measure: str = "simple regret",
+    x_label: str = "queries after the initial points",
 ) -> None:
     """Write the figure of methods by their labels; `measure` says what y is."""
     check_figure(path)
-    words = (title, note, "queries after the initial points", f"{measure}, mean over agents")
+    words = (title, note, x_label, f"{measure}, mean over agents")
     methods = [(label, trace, "method") for label, trace in curves]
     _save(_drawn_lines(line_plot(methods, *words)), path)
 
@@ -86,6 +87,7 @@ def _drawn_lines(plot: Plot) -> Any:
         handles += axes.plot(trace.t, trace.mean, **look)
         axes.fill_between(trace.t, *trace.band, color=style.colour, alpha=style.band, lw=0)
     _write_words(axes, plot, handles)
+    axes.locator_params(axis="x", integer=True)  # queries are whole
     return figure
 
 

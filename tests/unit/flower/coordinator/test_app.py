@@ -319,6 +319,26 @@ def test_a_simulation_numbers_its_nodes_by_rank(
     assert "its seeded noise protects nobody" in capsys.readouterr().out
 
 
+def test_a_simulation_has_only_so_many_calls_under_way_and_asks_all(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serverapp, "AT_ONCE", 2)
+    pushed, real = [], InMemoryGrid.push_messages
+
+    def push(self: InMemoryGrid, messages: Iterable[Message]) -> Iterable[str]:
+        pushed.append(len(list(messages)))
+        return real(self, messages)
+
+    monkeypatch.setattr(InMemoryGrid, "push_messages", push)
+    link = Link()
+    with link.answering(honest):
+        config = {"project": str(project), "folder": str(tmp_path / "simulated"), "seed": 4}
+        main_of(link.grid, link.context(**config))
+    assert max(pushed) == 2
+    assert sum(pushed) == 3 * AGENTS
+    assert len(read_ledger(tmp_path / "simulated" / "ledger.db").entries) == 2
+
+
 def test_the_same_seed_gives_the_same_simulation(project: Path, tmp_path: Path) -> None:
     vectors = []
     for name in ("one", "two"):

@@ -480,6 +480,10 @@ def test_three_aggregators_sum_in_the_sites_place_and_none_of_them_may_be_missin
         second = coordinator.settle()
         assert second is not None
         assert second.waiting == set(summing)  # no site is asked to sum
+        call = second.call(950)
+        refused = Member(parties.file, tmp_path / "0", who[0]).answer(replace(call, agent=0))
+        assert (refused.kind, refused.share) == ("refused", b"")
+        assert "party 0 is not of the committee" in refused.reason
         for node, number in summing.items():
             if not (missing and number == 6):
                 member = Member(parties.file, tmp_path / f"sum-{number}", who[number])

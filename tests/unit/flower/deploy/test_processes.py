@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -256,3 +257,14 @@ def test_a_public_key_whose_file_names_no_site_is_refused(tmp_path: Path, name: 
     with pytest.raises(InvalidInput, match=r"must be in a file NAME\.pub"):
         superlink.register_sites(tmp_path, Link(), [tmp_path / name])
     assert not (tmp_path / "sites.toml").exists()
+
+
+def test_flowers_answers_are_plain_even_where_everything_is_told_to_be_coloured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE"):  # a notebook sets them
+        monkeypatch.setenv(name, "1")
+    printed = "from rich import print_json; print_json('{\"success\": true}')"
+    words = [sys.executable, "-c", printed]
+    done = subprocess.run(words, env=commands.environment(tmp_path), capture_output=True, text=True)
+    assert json.loads(done.stdout) == {"success": True}

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -273,16 +274,25 @@ def test_the_time_left_is_of_the_trials_to_come_at_the_pace_so_far() -> None:
     [(3.0, "≈ a minute"), (240.0, "≈ 4 min"), (7300.0, "≈ 2 h 0 min"), (None, "not known yet")],
 )
 def test_the_time_left_is_told_as_roughly_as_it_is_known(seconds: float | None, shown: str) -> None:
-    view = SiteView(site(), {"penalty": 0.25, HOSTILE: "a"}, 2, seconds, None)
+    view = SiteView(site(), ({"penalty": 0.25, HOSTILE: "a"},), 2, seconds, None)
     text = words(site_page(view).main)
     assert shown in text
     assert "Trial 13 of 16 is running." in text
     assert "penalty = 0.25" in text.replace("\xa0", " ")
+    between = words(site_page(replace(view, running=())).main)
+    assert "12 of 16 trials are done; the next one is being chosen." in between
+    waits = words(site_page(replace(view, running=(), spoke=8)).main)
+    assert "12 of 16 trials are done; waiting for the other sites." in waits
+    several = replace(view, running=({"penalty": 0.25}, {"penalty": 0.5}))
+    text = words(site_page(several).main).replace("\xa0", " ")
+    assert "12 of 16 trials are done; 2 are running." in text
+    assert "penalty = 0.25 penalty = 0.5" in text
 
 
 def test_optunas_dashboard_is_offered_where_it_is_installed(
     over: Staged, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("sottovoce.flower.pages.site.find_spec", lambda name: None)
     assert "optuna-dashboard" not in read(Watcher(over.stage), "site-1")
     monkeypatch.setattr("sottovoce.flower.pages.site.find_spec", lambda name: object())
     text = read(Watcher(over.stage), "site-1")

@@ -738,8 +738,9 @@ def test_an_unknown_storage_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", ["sqlite", "journal"])
+@pytest.mark.parametrize("workers", [1, 3])
 def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
-    tmp_path: Path, storage: str
+    tmp_path: Path, storage: str, workers: int
 ) -> None:
     random = np.random.default_rng(0)
     server = Server(FILE.study, tmp_path / "ledger.db", PLENTY)
@@ -748,12 +749,12 @@ def test_a_site_killed_at_random_moments_ends_with_the_trials_of_the_study(
         for _ in range(6):
             child = os.fork()
             if child == 0:
-                Site(FILE, quadratic, tmp_path, storage=storage).answer(asked)
+                Site(FILE, quadratic, tmp_path, storage=storage, workers=workers).answer(asked)
                 os._exit(0)
             threading.Event().wait(random.uniform(0.0, 0.4))
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-        reply = Site(FILE, quadratic, tmp_path, storage=storage).answer(asked)
+        reply = Site(FILE, quadratic, tmp_path, storage=storage, workers=workers).answer(asked)
         if step.round < ROUNDS:
             server.open_round()
             server.submit(reply.message)

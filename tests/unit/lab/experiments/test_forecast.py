@@ -19,17 +19,36 @@ from sottovoce.federation.methods import (
     TS,
     Method,
 )
-from sottovoce.federation.planning import MOST_FEATURES, few_trials, sized, within
+from sottovoce.federation.planning import (
+    DELTA,
+    MOST_FEATURES,
+    few_trials,
+    plan_study,
+    sized,
+    within,
+)
 from sottovoce.federation.schedule import ReleaseSchedule
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.kernel import Kernel
-from sottovoce.lab.experiments.forecast import LITTLE, forecast, forecast_gain
+from sottovoce.lab.experiments.forecast import (
+    LITTLE,
+    SIMULATED,
+    TRIALS,
+    Gain,
+    Ratio,
+    _few,
+    advice,
+    forecast,
+    forecast_gain,
+    planned,
+)
+from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as spent
-from sottovoce.privacy.budget import paper_delta
 from sottovoce.privacy.release import Mechanism
 from sottovoce.space import Float, Space
 
 KEYS = {
+    *("advice", "because", "weak_delta", "parameters"),
     *("epsilon", "replace_one", "delta", "adjacency", "agents", "dims", "rounds", "releases"),
     *("noise", "clip", "participation", "features", "initial"),
     *("revealed", "signal_to_noise", "gain"),
@@ -171,94 +190,129 @@ def test_wrong_promises_are_refused(sampling: Any, changes: dict[str, Any], said
 # the gain
 
 
-def test_a_rehearsal_compares_the_method_with_solo_search() -> None:
-    found = forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2)
-    assert found.runs == 2
-    assert found.alone > 0
-    assert found.together > 0
-    assert found.gain == pytest.approx(1 - found.together / found.alone)
-    assert 0 <= found.error < math.inf
-    assert forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2) == found
-    assert forecast_gain(sized(SOTTOVOCE, 1), 1, 4, 3, 2, seed=1) != found
+def test_a_rehearsal_compares_the_study_with_going_alone_and_with_noise() -> None:
+    study = planned(4, 1, 3, 5.0)
+    seen = list[tuple[int, int]]()
+    found = forecast_gain(study, 2, progress=lambda done, total: seen.append((done, total)))
+    assert seen == [(k, 6) for k in range(1, 7)]
+    assert (found.runs, found.agents, found.trials) == (2, 4, 7)
+    for ratio in (found.over_alone, found.over_noise):
+        assert ratio.low <= ratio.gain <= ratio.high < 1
+    assert forecast_gain(study, 2) == found
+    assert forecast_gain(study, 2, seed=1) != found
 
 
-def test_solo_search_gains_nothing_over_itself() -> None:
-    found = forecast_gain(GP, 1, 4, 3, 2)
-    assert (found.gain, found.error) == (0.0, 0.0)
-    assert found.alone == found.together
+def test_a_large_federation_is_simulated_by_few_agents_with_the_noise_of_all() -> None:
+    study = planned(1000, 2, 40, 1.0)
+    few = _few(study)
+    assert few.agents == SIMULATED
+    assert few.method.initial + few.rounds == TRIALS
+    assert few.release_noise == pytest.approx(study.release_noise, rel=1e-6)
+    shared = planned(1000, 2, 40, 1.0, unreliable=33)
+    assert _few(shared).release_noise == pytest.approx(shared.release_noise, rel=1e-6)
+    assert shared.release_noise > study.release_noise
+
+
+def gain(over_alone: Ratio, over_noise: Ratio) -> Gain:
+    return Gain(0.1, 0.1, 0.1, over_alone, over_noise, 4, 4, 20)
+
+
+GOOD, NONE, BAD = Ratio(0.3, 0.2, 0.4), Ratio(0.0, -0.1, 0.1), Ratio(-0.3, -0.4, -0.2)
+LIKELY = Ratio(0.2, -0.1, 0.4)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("revealed", "gained", "word"),
     [
-        ({"runs": 1}, "a forecast of the gain needs at least 2 runs, got runs=1"),
-        ({"runs": 0}, "a forecast of the gain needs at least 2 runs"),
-        ({"dims": 7}, "a forecast of the gain has at most 6 dimensions.*got dims=7"),
-        ({"dims": 0}, "dims must be"),
-        ({"agents": 0}, "agents must be"),
-        ({"rounds": 0}, "rounds must be"),
+        (0.9, gain(GOOD, GOOD), "join"),
+        (0.9, gain(GOOD, NONE), "do not join"),  # the gain is there with noise alone too
+        (0.9, gain(BAD, GOOD), "do not join"),
+        (0.9, gain(GOOD, LIKELY), "unclear"),
+        (0.9, gain(LIKELY, GOOD), "unclear"),
+        (0.001, gain(GOOD, GOOD), "do not join"),
+        (0.001, None, "do not join"),
+        (0.9, None, "unclear"),
+        (None, gain(GOOD, GOOD), "join"),
     ],
 )
-def test_a_rehearsal_that_makes_no_sense_is_refused(changes: dict[str, Any], said: str) -> None:
-    given = {"dims": 1, "agents": 4, "rounds": 3, "runs": 2, **changes}
-    with pytest.raises(InvalidInput, match=said):
-        forecast_gain(SOTTOVOCE, **given)
+def test_whether_to_join_follows_from_what_is_heard_and_what_it_gains(
+    revealed: float | None, gained: Gain | None, word: str
+) -> None:
+    assert advice(revealed, gained)[0] == word
 
 
 # all together
 
 
 def test_a_forecast_has_the_settings_and_what_they_spend() -> None:
-    found = forecast(100, 2, 10, 1.0, None, 0)
+    found = forecast(planned(100, 2, 10, 1.0), DELTA, 0)
     assert set(found) == KEYS
     assert (found["agents"], found["dims"], found["rounds"], found["releases"]) == (100, 2, 10, 4)
-    assert found["delta"] == pytest.approx(paper_delta(100))
+    assert found["delta"] == 1e-5
     assert found["adjacency"] == "zero-out"
-    method = within(sized(SOTTOVOCE, 2), 100, 10, 1.0, found["delta"])
+    method = within(sized(SOTTOVOCE, 2), 100, 10, 1.0, DELTA)
     assert found["noise"] == mechanism_of(method).noise
     space = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
     study = FederatedStudy(space, method, 100, 10)
     assert found["features"] == study.effects.count == study.method.features
     assert found["initial"] == method.initial == few_trials(2)
-    points = [method.initial + number for number in (0, 2, 4, 6)]
-    assert found["revealed"] == study.consensus.revealed(points, study.release_noise)
-    assert found["epsilon"] == spent_by(method, 100, 10, found["delta"]) <= 1.0
+    assert found["epsilon"] == spent_by(method, 100, 10, DELTA) <= 1.0
     assert found["gain"] is None
     assert found["signal_to_noise"] > 0
+    assert not found["weak_delta"]
 
 
-def test_a_forecast_may_forecast_gain() -> None:
-    found = forecast(4, 1, 3, 5.0, 0.01, 2)
-    assert set(found["gain"]) == {"alone", "together", "gain", "error", "runs"}
-    assert all(math.isfinite(value) for value in found["gain"].values())
-    assert found["delta"] == 0.01
+def test_a_forecast_may_forecast_gain_on_a_mixed_space() -> None:
+    space = problem_named("choices").setting.space
+    study = plan_study(space, agents=4, rounds=3, epsilon=5.0)
+    found = forecast(study, DELTA, 2)
+    assert found["parameters"] == 3
+    assert found["dims"] == 6  # a choice among four has four
+    assert found["gain"]["runs"] == 2
+    assert found["advice"] in ("join", "do not join", "unclear")
+
+
+@pytest.mark.parametrize("agents", [10, 200, 1000])
+def test_with_next_to_no_epsilon_nobody_should_join(agents: int) -> None:
+    found = forecast(planned(agents, 3, 20, 0.001), DELTA, 0)
+    assert found["advice"] == "do not join"
 
 
 def test_more_agents_or_a_larger_epsilon_reveal_more() -> None:
-    few, many = (forecast(n, 2, 10, 0.2, 1e-4, 0) for n in (10, 2000))
-    generous = forecast(10, 2, 10, 2.0, 1e-4, 0)
+    few, many = (forecast(planned(n, 2, 10, 0.05), 1e-5, 0) for n in (10, 2000))
+    generous = forecast(planned(10, 2, 10, 2.0), 1e-5, 0)
     for better in (many, generous):
         assert better["signal_to_noise"] > few["signal_to_noise"]
         assert 0 < few["revealed"] < better["revealed"] < 1
     assert few["revealed"] < LITTLE < many["revealed"]
 
 
+def test_a_delta_near_one_over_n_is_told_to_be_weak() -> None:
+    assert forecast(planned(100, 1, 5, 1.0, delta=0.01), 0.01, 0)["weak_delta"]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"agents": 1}, "a federation needs at least 2 agents, got agents=1"),
-        ({"agents": 1, "delta": 0.01}, "a federation needs at least 2 agents, got agents=1"),
-        ({"agents": -3, "delta": 0.01}, "a federation needs at least 2 agents"),
+        ({"agents": -3}, "a federation needs at least 2 agents"),
         ({"dims": 0}, "dims must be at least 1"),
-        ({"dims": 7, "runs": 2}, "at most 6 dimensions"),
-        ({"rounds": 0}, "rounds must be at least 1"),
+        ({"rounds": 0}, "rounds must be a whole number above 0"),
         ({"epsilon": 0.0}, "epsilon must be finite and above 0"),
         ({"delta": 2.0}, r"delta must be in \(0, 1\)"),
-        ({"runs": 1}, "runs must be 0, or 2 and more, got runs=1"),
-        ({"runs": -2}, "runs must be 0, or 2 and more"),
     ],
 )
-def test_a_forecast_of_nonsense_is_refused(changes: dict[str, Any], said: str) -> None:
-    given = {"agents": 10, "dims": 1, "rounds": 3, "epsilon": 1.0, "delta": None, "runs": 0}
+def test_a_study_of_nonsense_is_refused(changes: dict[str, Any], said: str) -> None:
+    given = {"agents": 10, "dims": 1, "rounds": 3, "epsilon": 1.0}
     with pytest.raises(InvalidInput, match=said):
-        forecast(**{**given, **changes})
+        planned(**{**given, **changes})
+
+
+def test_one_run_tells_nothing_and_what_is_not_protected_is_not_planned() -> None:
+    with pytest.raises(InvalidInput, match="runs must be 0, or 2 and more"):
+        forecast(planned(4, 1, 3, 1.0), DELTA, 1)
+    with pytest.raises(InvalidInput, match="at least 2 runs"):
+        forecast_gain(planned(4, 1, 3, 1.0), 1)
+    alone = FederatedStudy(Space([Float("x", 0.0, 1.0)]), GP, 4, 3)
+    with pytest.raises(InvalidInput, match="only a method that protects its sums"):
+        forecast(alone, DELTA, 0)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput, StorageError, TrialError
 from sottovoce.lab.experiments.config import RunConfig
-from sottovoce.lab.experiments.demo import demo_curves, run_curve
+from sottovoce.lab.experiments.demo import by_trials, demo_curves, run_curve
 from sottovoce.lab.experiments.results import Summary
 from sottovoce.lab.experiments.runner import run_all, run_and_save, run_one, summarise
 from sottovoce.lab.experiments.store import RunResult, Store
@@ -380,19 +380,23 @@ def test_a_result_is_made_of_arrays_alone() -> None:
 # the demonstration
 
 
-def test_the_demonstration_compares_alone_private_and_control() -> None:
+def test_the_demonstration_compares_together_alone_noise_and_the_papers() -> None:
     curves = demo_curves(runs=3, seed=7)
-    assert [c.config.method for c in curves] == ["ts", "dp-fts-de", "control"]
-    assert all(
-        (c.config.runs, c.config.seed, c.config.study().agents) == (3, 7, 200) for c in curves
-    )
-    private, control = (c.config.resolved_method() for c in curves[1:])
-    assert private.mechanism == control.mechanism
-    assert private.mechanism is not None
-    assert (private.mechanism.participation, private.mechanism.noise) == (0.5, 1.0)
-    assert (private.mechanism.clip, private.regions) == (11.0, 2)
-    small = replace(curves[0], config=replace(curves[0].config, agents=3, rounds=1, runs=1))
-    assert run_curve(small).method == "ts"
+    names = ["sottovoce", "gp", "sottovoce-control", "dp-fts-de"]
+    assert [c.config.method for c in curves] == names
+    assert all((c.config.runs, c.config.seed) == (3, 7) for c in curves)
+    methods = [c.config.resolved_method() for c in curves]
+    lengths = {m.initial + c.config.study().rounds for m, c in zip(methods, curves, strict=True)}
+    assert len(lengths) == 1  # as many trials in all
+    assert methods[0].mechanism == methods[2].mechanism
+    paper = methods[3].mechanism
+    assert paper is not None
+    assert (paper.noise, paper.clip, methods[3].regions) == (1.0, 11.0, 2)
+    small = replace(curves[1], config=replace(curves[1].config, agents=3, rounds=1, runs=1))
+    summary = run_curve(small)
+    assert summary.method == "gp"
+    initial = methods[1].initial
+    assert by_trials(small, summary).t == (initial, initial + 1)
 
 
 def test_failed_trials_are_counted_and_the_run_goes_on(tmp_path: Path) -> None:
