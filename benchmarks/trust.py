@@ -51,7 +51,7 @@ def releases(trust: str, options: argparse.Namespace) -> tuple[list[float], list
         text = STUDY.format(**vars(options), trust=trust)
         (project / "study.toml").write_text(text)
         (project / "objective.py").write_text(OBJECTIVE)
-        rehearse(project, options.sites, keep=True)
+        rehearse(project, options.sites)
         lines = read_journal(project / FOLDER / HUB / STATE / NAME)
     at: dict[str, dict[int, float]] = {"opened": {}, "settled": {}, "closed": {}}
     for line in lines:

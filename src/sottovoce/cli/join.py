@@ -17,6 +17,7 @@ from sottovoce.files import private, private_folder
 
 if TYPE_CHECKING:
     from sottovoce.flower.deploy.commands import Link
+    from sottovoce.flower.deploy.following import Following
     from sottovoce.flower.studyfile import StudyFile
 
 PATIENCE, PAUSE = 90.0, 10.0  # a coordinator takes up to a minute to notice that a node died
@@ -52,22 +53,20 @@ def join(
 
     If all trials fail the site leaves the study: then this ends, with status 2 and the error.
     """
-    from sottovoce.errors import TrialError, check
+    from sottovoce.errors import check
     from sottovoce.flower.deploy import commands
     from sottovoce.flower.deploy.following import Following
     from sottovoce.flower.deploy.keys import CA
-    from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
+    from sottovoce.flower.deploy.processes import INTERRUPTED
     from sottovoce.flower.deploy.project import STUDY, check_project
     from sottovoce.flower.deploy.roster import sums_only
     from sottovoce.flower.site import leaving
     from sottovoce.flower.studyfile import read_study
 
     check_project(project)
-    # what is wrong with it is better said now than to the coordinator
     file = read_study(project / STUDY)
     check(insecure or key is not None, "a site needs its private key: --key")
-    trust = None if insecure else root or project / "keys" / CA
-    link = commands.Link.parse(address, trust)
+    link = commands.Link.parse(address, None if insecure else root or project / "keys" / CA)
     command = commands.supernode(project, link, key, port, workers)
     home, log = project / leaving.HOME, project / leaving.HOME / LOG
     _preflight(project, file, link, key, port, trial)
@@ -76,29 +75,39 @@ def join(
     leaving.forget(home)
     following = Following(file, home, log, tell, stay=stay)
     if following.through and not stay:
-        ERR.print("This site has run all its trials; --stay keeps it connected all the same.")
         show(kept_results(home))
+        tell("This site has run all its trials; --stay keeps it connected all the same.")
         return
     if not sums_only(file, key):
         tell(joined(file, project, purse, no_purse))
-    tell(f"What Flower prints goes to {log.absolute()}.")
-    env, end = commands.environment(project), time.monotonic() + PATIENCE
-    while True:
-        status = run_until_ended(command, env, project, over=following.over, log=log)
-        why = leaving.why(home)
-        if why is not None:
-            raise TrialError(why)
-        if status in (0, INTERRUPTED) or time.monotonic() > end:
-            break
-        ERR.print("The coordinator did not let this site in: it takes an earlier one to be alive")
-        ERR.print("still, or the key is not registered, or nobody answers at that address.")
-        ERR.print(f"Trying again in {PAUSE:g} seconds.")
-        time.sleep(PAUSE)
+    status = _run(command, project, following, log)
     if following.through:
         show(kept_results(home))
     elif status == INTERRUPTED:
         tell("Interrupted. Nothing is lost: `sottovoce join` goes on, `sottovoce result` shows.")
     raise typer.Exit(status)
+
+
+def _run(command: list[str], project: Path, following: Following, log: Path) -> int:
+    """Run the SuperNode until it ends, and again while the coordinator does not let it in."""
+    from sottovoce.errors import TrialError
+    from sottovoce.flower.deploy.commands import environment
+    from sottovoce.flower.deploy.processes import INTERRUPTED, run_until_ended
+    from sottovoce.flower.site import leaving
+
+    tell(f"What Flower prints goes to {log.absolute()}.")
+    env, end = environment(project), time.monotonic() + PATIENCE
+    while True:
+        status = run_until_ended(command, env, project, over=following.over, log=log)
+        why = leaving.why(project / leaving.HOME)
+        if why is not None:
+            raise TrialError(why)
+        if status in (0, INTERRUPTED) or time.monotonic() > end:
+            return status
+        ERR.print("The coordinator did not let this site in: it takes an earlier one to be alive")
+        ERR.print("still, or the key is not registered, or nobody answers at that address.")
+        ERR.print(f"Trying again in {PAUSE:g} seconds.")
+        time.sleep(PAUSE)
 
 
 def _preflight(
