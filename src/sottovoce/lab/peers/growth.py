@@ -109,6 +109,7 @@ def _draw(axes: Any, folder: Path, problem: str) -> None:
     axes.set_xscale("log")
     axes.set_xticks(SIZES, [f"{n:,}" for n in SIZES])
     axes.minorticks_off()
+    axes.set_xlim(0.8 * SIZES[0], 1.25 * SIZES[-1])
     axes.set_ylim(bottom=0)
     axes.set_xlabel("sites")
     axes.set_title(f"{problem}, after {GROWTH_TRIALS} trials in all", loc="left", fontsize=11)

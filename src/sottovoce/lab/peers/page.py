@@ -197,7 +197,7 @@ def _growth(beside: Path) -> tuple[list[str], list[str]]:
     if not (beside / FIGURE).is_file():
         return [], []
     lines = ["## How the gain grows", "", f"![Regret by N and ε]({FIGURE})", ""]
-    return ["- **More sites or a larger ε help, up to a ceiling**: the figure below."], lines
+    return ["- **With more sites or a larger ε**: the figure below."], lines
 
 
 def solo_curves(folder: Path, *names: str) -> dict[str, dict[str, FloatArray]]:
