@@ -23,7 +23,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sottovoce.errors import SottovoceError
+from sottovoce.errors import InvalidInput, SottovoceError
 from sottovoce.lab.peers.page import FIGURE, update_page
 from sottovoce.lab.peers.sections import SECTIONS, tasks_of
 from sottovoce.lab.peers.work import do_all
@@ -47,11 +47,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def page(arguments: argparse.Namespace) -> None:
-    growth = [name for name in SECTIONS if name.startswith("growth")]
-    if any(t.path.is_file() for name in growth for t in tasks_of(name, arguments.out)):
-        from sottovoce.lab.peers.growth import draw_growth
+    from sottovoce.lab.peers.growth import draw_growth
 
+    try:
         print(draw_growth(arguments.out, arguments.page.parent / FIGURE))
+    except InvalidInput as error:  # the page then says that growth was not measured
+        print(error)
     print(update_page(arguments.out, arguments.page))
 
 

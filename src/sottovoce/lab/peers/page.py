@@ -145,10 +145,10 @@ def _differ(folder: Path) -> tuple[list[str], list[str]]:
         return [], []
     for how, each in words.items():
         worse = each.count("worse")
-        said = f"worse than alone on {worse} of {len(each)}" if worse else "not worse than alone"
+        said = f"worse on {worse} of {len(each)}" if worse else "not told to be worse"
         better = each.count("better")
         also = f", better on {better} of {len(each)}" if better else ""
-        short.append(f"- **Agents that differ, {how}**: {said}{also}.")
+        short.append(f"- **Agents that differ, {how}**, against alone: {said}{also}.")
     head = ["how", "problem", NAMES[OURS], NAMES[CONTROL], NAMES[GP], NAMES[SAMPLER]]
     head += ["over the best solo", "over noise only, all trials", "runs"]
     about = f"{_size(MAIN)}. Liars know what honest agents say, and say the opposite at the clip."
