@@ -203,7 +203,7 @@ def test_a_rehearsal_whose_objective_always_fails_shows_its_error_and_keeps_the_
     (project / "objective.py").write_text(
         'def objective(trial):\n    raise KeyError("diagnosis")\n'
     )
-    process = started("rehearse", "--sites", "2", cwd=project)
+    process = started("rehearse", "--sites", "2", "--no-trial", cwd=project)
     out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (2, "")
     words = " ".join(err.split())
