@@ -53,7 +53,7 @@ def test_a_figure_is_run_judged_and_written(tmp_path: Path) -> None:
     assert FigureResult.from_dict(written, "tiny") == content
     claims = {claim.claim: claim for claim in content.claims}
     assert set(claims) == {"it helps", "together is better than noise"}
-    assert claims["together is better than noise"].paper == "not reported"
+    assert claims["together is better than noise"].paper == ""  # a figure of one's own
     alone, private, _ = content.curves
     assert private.epsilon is not None
     assert (private.epsilon["moments"] or 0) > (private.epsilon["pld"] or 0) >= 0

@@ -264,7 +264,7 @@ def test_a_folder_that_is_no_project_is_refused_and_nothing_written(
         (["join", "localhost:443", "--key=none.key"], "authority's certificate must be a file"),
         (["start"], "sites.toml cannot be read"),
         (["start", "--insecure", "--host=192.0.2.1"], "sites.toml cannot be read"),
-        (["rehearse", "--sites=0"], "number of sites must be in"),
+        (["rehearse", "--sites=0"], "sites must be in [1, "),
         (["rehearse", "--sites=2", "--rounds=-1"], "rounds must be"),
     ],
 )
