@@ -592,7 +592,7 @@ def test_a_study_whose_budget_was_changed_is_refused(project: Path) -> None:
     deployed(project, Link())
     text = (project / "study.toml").read_text()
     (project / "study.toml").write_text(text.replace("epsilon = 3.0", "epsilon = 4.0"))
-    with pytest.raises(LedgerError, match="budget.epsilon is 3 there and 4 here"):
+    with pytest.raises(LedgerError, match=r"budget\.epsilon is 3 there and 4 here"):
         deployed(project, Link())
 
 
