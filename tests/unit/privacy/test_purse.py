@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +17,10 @@ import pytest
 from sottovoce.errors import BudgetExceeded, InvalidInput, LedgerError, PrivacyError
 from sottovoce.privacy import pursefile
 from sottovoce.privacy.accountant import epsilon, replace_one
+from sottovoce.privacy.chain import GENESIS
 from sottovoce.privacy.events import Event, NonPrivate, SharedGaussian, SubsampledGaussian
 from sottovoce.privacy.head import beside
-from sottovoce.privacy.purse import Limits, Stake, gives_back
+from sottovoce.privacy.purse import Limits, Stake, gives_back, opened
 from sottovoce.privacy.pursefile import Mark, Purse
 
 DELTA = 1e-5
@@ -327,3 +331,51 @@ def test_a_mark_says_which_purse_how_long_and_its_newest_digest(purse: Purse) ->
     book, mark = purse.look()
     assert mark == Mark(book.name, 1, json.loads(beside(purse.path).read_text())["digest"])
     assert book.data == "a registry"
+
+
+def test_room_is_told_as_none_left_or_not_at_all_with_a_sampled_study(purse: Purse) -> None:
+    purse.enter("a", "", EVENT, 1)
+    book = purse.look()[0]
+    assert book.room is not None
+    assert replace(book, limits=Limits(0.1, DELTA)).room == 0.0
+    assert replace(book, stakes={"s": Stake("s", "", SAMPLED, 1)}).room is None
+
+
+def test_an_entry_of_no_kind_and_a_beginning_without_limits_are_refused(purse: Purse) -> None:
+    with pytest.raises(LedgerError, match="has no entry 'gift'"):
+        purse.look()[0].after({"kind": "gift", "study": "a"})
+    with pytest.raises(LedgerError, match="must begin with its limits"):
+        opened({"kind": "limit"})
+
+
+@pytest.mark.parametrize("contents", [[], [{"kind": "new"}]])
+def test_a_chain_that_holds_and_says_nothing_is_no_purse(contents: list[dict[str, str]]) -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("CREATE TABLE entries (seq INTEGER, content TEXT, digest BLOB)")
+        for seq, content in enumerate(contents):
+            pursefile._insert(db, GENESIS, seq, content)
+        with pytest.raises(LedgerError, match=r"is none|no entries"):
+            pursefile._verified(db)
+
+
+def test_a_file_that_sqlite_finds_damaged_is_refused() -> None:
+    class Damaged:
+        def execute(self, words: str) -> Damaged:
+            assert words == "PRAGMA integrity_check"
+            return self
+
+        def fetchone(self) -> tuple[str]:
+            return ("row 2 missing from index",)
+
+    with pytest.raises(sqlite3.DatabaseError, match="damaged"):
+        pursefile._verified(Damaged())  # type: ignore[arg-type]
+
+
+def test_a_purse_that_another_holds_for_a_moment_is_waited_for(
+    purse: Purse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = os.open(purse.path.with_name(purse.path.name + ".lock"), os.O_RDWR | os.O_CREAT)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    monkeypatch.setattr("time.sleep", lambda seconds: os.close(held))
+    purse.enter("a", "", EVENT, 1)
+    assert kept(purse) == {"a": 1}
