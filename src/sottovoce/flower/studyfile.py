@@ -186,7 +186,7 @@ def _sums(table: Mapping[str, Any], roster: Roster | None) -> SecureSum | None:
         if aggregators:
             rule = f"{rule} and aggregators together"
         check(len(roster.keys) == parties, rule, keys=len(roster.keys))
-    unreliable = table.get("unreliable", default_unreliable(agents))
+    unreliable = table.get("unreliable", default_unreliable(agents, aggregators))
     return SecureSum(unreliable, "" if roster is None else roster.digest, aggregators)
 
 

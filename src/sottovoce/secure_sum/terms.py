@@ -74,9 +74,13 @@ def committee_of(agents: int, seed: str, aggregators: int = 0) -> Committee:
     return Committee(tuple(members), 2 * len(members) // 3 + 1)
 
 
-def default_unreliable(agents: int) -> int:
+def default_unreliable(agents: int, aggregators: int = 0) -> int:
     """k, if nobody says another: a fifth of the sites, at least two of them.
 
     One of two may be absent; the other is a site that wants to know, and knows its own noise.
+    Beyond a hundred sites a committee keeps no more than its size allows.
     """
-    return max(2, agents // 5)
+    fifth = max(2, agents // 5)
+    if agents <= LARGEST or aggregators:
+        return fifth
+    return min(fifth, committee_of(agents, "").twice - 1)

@@ -64,3 +64,10 @@ def test_more_sites_are_not_counted_on_than_the_committee_can_bear() -> None:
         SecureSum(5, aggregators=3).check(5)
     with pytest.raises(InvalidInput, match="unreliable must be"):
         SecureSum(0).check(5)
+
+
+def test_the_default_is_one_that_a_committee_of_a_hundred_keeps() -> None:
+    assert default_unreliable(1000) == 33
+    assert default_unreliable(1000, aggregators=3) == 200
+    for aggregators in (0, 3):
+        SecureSum(default_unreliable(1000, aggregators), "", aggregators).check(1000)
