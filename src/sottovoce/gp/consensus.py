@@ -1,8 +1,8 @@
 """What the functions of many agents have in common, learnt from noised sums of one vector each.
 
 Agent n's function, with mean 0 and variance 1, is taken for s φ(x)ᵀω + a level + a part of its
-own, of variance λ. All start from ω ~ N(0, τ²I). At each release everybody knows N(μ, C), and agent
-n, with residuals r_n = y_n − Φ_n μ at its trials, says
+own, of variance λ. All start from ω ~ N(0, τ²P), P the identity at first. At each release everybody
+knows N(μ, C), and agent n, with residuals r_n = y_n − Φ_n μ at its trials, says
 
     m_n = A_n r_n / ρ,    A_n = W C Φ_nᵀ (Φ_n C Φ_nᵀ + 11ᵀ + λI)⁻¹,
 
@@ -13,14 +13,21 @@ all hear is taken for
 
 with H the mean of A_n Φ_n and own parts of covariance λ/(ρ²N) times the mean of A_n A_nᵀ; both over
 a public design with as many points, so that everything but the m_n is public, and what follows
-from b is arithmetic that costs no privacy: one step of a Kalman filter.
+from b is arithmetic that costs no privacy: a posterior over ω from all releases so far.
+
+How much is common at all, and of what kind, the releases say too. P is diagonal: for each feature
+a product of factors p_g, for what it is (its traits): of this parameter, a pair, a wave of that
+order. log p_g ~ N(0, 1), and those are taken that have the highest posterior density. Where agents
+have nothing in common P falls, and what all believe with it; so it does for what has no effect.
 
 W spends the length of a vector on what matters: with isotropic noise, Σ_j v_j err_j is least for
 W_jj = (v_j/s_j)^¼, v_j the variance that feature j has in the function, s_j that of its number
 in a message. ρ is the length that messages are expected to have; those that come louder by a
 factor are cut.
 
-Symbols: N agents, n0 initial points, M features, k releases.
+Symbols: N agents, n0 initial points, M features, G traits, k releases; T = H/ρ of a release, R the
+covariance of its own parts and noise; J = Σ TᵀR⁻¹T over the releases, η = Σ TᵀR⁻¹(b + Tμ), μ as it
+was before each. What is known is N(μ, C) with C⁻¹ = (τ²P)⁻¹ + J and μ = Cη.
 """
 
 from __future__ import annotations
@@ -37,20 +44,29 @@ from numpy.typing import NDArray
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.errors import check
 from sottovoce.gp.effects import Effects
+from sottovoce.optim.bfgs import ascend
 
 Matrix = NDArray[np.float64]
 LOUD = 2.0  # most messages are cut to the clip: direction is what is told
 _LEVEL = 1.0  # variance of the level of an agent's residuals
 _AMPLITUDE = 0.1  # variance of s
 _DOUBT = 0.5
+_SCALE = 1.0  # standard deviation of log p_g
+_WIDEST = 6.0  # its bound
+_STEPS, _FINE = 60, 1e-6  # of the climb to p: evaluations, tolerance
 
 
 @dataclass(frozen=True)
 class State:
-    """What all know of ω: N(mean (M,), covariance (M, M))."""
+    """What all know of ω: N(mean (M,), covariance (M, M)), and from what.
+
+    information (M, M) is J, evidence (M,) is η; both 0 before the first release.
+    """
 
     mean: Matrix
     covariance: Matrix
+    information: Matrix
+    evidence: Matrix
 
 
 @dataclass(frozen=True)
@@ -109,7 +125,8 @@ class Consensus:
     def prior(self) -> State:
         """Before anything is heard."""
         count = self.features.count
-        return State(np.zeros(count), self.shared * np.eye(count))
+        none = np.zeros(count)
+        return State(none, self.shared * np.eye(count), np.zeros((count, count)), none)
 
     def speech(self, state: State, points: int) -> Speech:
         """How agents with so many trials say what is missing."""
@@ -122,24 +139,51 @@ class Consensus:
 
     def heard(self, state: State, points: int, release: Matrix, noise: float) -> State:
         """What all know after a release (M,) with noise of standard deviation σ."""
+        told = self._told(state, points, release, noise)
+        return self._known(*told, self._borne_out(*told))
+
+    def _told(
+        self, state: State, points: int, release: Matrix, noise: float
+    ) -> tuple[Matrix, Matrix]:
+        """J and η with this release."""
         gains, own = self._moments(state, points)
         speech = self.speech(state, points)
         told = speech.weight * speech.scale / LOUD  # what is left of a message after the clip
         gains, own = told[:, None] * gains, told[:, None] * own * told
-        seen = gains @ state.covariance @ gains.T + own / self.agents
-        seen = seen + (noise**2 + 1e-12) * np.eye(len(seen))
-        step = np.linalg.solve(seen, gains @ state.covariance).T
-        covariance = state.covariance - step @ gains @ state.covariance
-        return State(state.mean + step @ release, 0.5 * (covariance + covariance.T))
+        root = np.linalg.cholesky(own / self.agents + (noise**2 + 1e-12) * np.eye(len(own)))
+        white = np.linalg.solve(root, gains)
+        news = np.linalg.solve(root, release + gains @ state.mean)
+        return state.information + white.T @ white, state.evidence + white.T @ news
+
+    def _borne_out(self, information: Matrix, evidence: Matrix) -> Matrix:
+        """τ²P, (M,): the prior variances of highest density, given all releases."""
+        traits = self.features.traits
+
+        def density(log_p: Matrix) -> tuple[Matrix, Matrix]:
+            """Up to a constant, (1,), with its gradient, at log p (1, G)."""
+            variance = self.shared * np.exp(log_p[0] @ traits)
+            mean, covariance, log_volume = _posterior(variance, information, evidence)
+            value = 0.5 * (evidence @ mean - log_volume - float(np.sum(log_p**2)) / _SCALE**2)
+            slope = 0.5 * ((mean**2 + np.diag(covariance)) / variance - 1.0)
+            return np.asarray([value]), (traits @ slope - log_p / _SCALE**2)
+
+        start = np.zeros((1, len(traits)))
+        found, _ = ascend(density, start, start - _WIDEST, start + _WIDEST, _STEPS, _FINE)
+        return np.asarray(self.shared * np.exp(found[0] @ traits))
+
+    def _known(self, information: Matrix, evidence: Matrix, variance: Matrix) -> State:
+        mean, covariance, _ = _posterior(variance, information, evidence)
+        return State(mean, covariance, information, evidence)
 
     def revealed(self, points: Sequence[int], noise: float) -> float:
         """The share of the common function's variance that releases at noise σ are to reveal.
 
-        points: how many trials agents have at each release.
+        As long as all of P is 1. points: how many trials agents have at each release.
         """
         state = self.prior
         for count in points:
-            state = self.heard(state, count, np.zeros(self.features.count), noise)
+            told = self._told(state, count, np.zeros_like(state.mean), noise)
+            state = self._known(*told, np.full_like(state.mean, self.shared))
         left = float(np.sum(self.features.variance * np.diag(state.covariance)))
         return 1.0 - left / self.shared
 
@@ -172,3 +216,13 @@ class Consensus:
         A = np.swapaxes(np.linalg.solve(gram, spread), -1, -2)
         own = np.mean(A @ np.swapaxes(A, -1, -2), axis=0)
         return np.mean(A @ rows, axis=0), self.regularisation * own
+
+
+def _posterior(
+    variance: Matrix, information: Matrix, evidence: Matrix
+) -> tuple[Matrix, Matrix, float]:
+    """μ and C of ω ~ N(0, diag(variance)) given J and η, and log |I + J diag(variance)|."""
+    root = np.sqrt(variance)
+    lower = np.linalg.cholesky(np.eye(len(root)) + root[:, None] * information * root)
+    half = np.linalg.solve(lower, np.diag(root))
+    return half.T @ (half @ evidence), half.T @ half, 2.0 * float(np.sum(np.log(np.diag(lower))))

@@ -1,11 +1,11 @@
 """Main effects and pairs: a small basis in which a function of few of its parameters is short.
 
-Symbols: D coordinates, A parameters, M features, B batch, S points. A number x in [0, 1] has waves
-√2 cos(πkx), k = 1, 2, ...; a choice among K has K columns (K·1[it is j] − 1)/√(K − 1). All have
-mean 0 and variance 1 over the cube. A feature is a wave or column of one parameter (a main effect),
-or a product of two of different parameters (a pair), times the root of the variance that is
-expected of it: 1/k² of a main effect, 0.35/(k²l²) of a pair, 1/K for a column in place of 1/k². All
-variances add up to 1.
+Symbols: D coordinates, A parameters, M features, G traits, B batch, S points. A number x in [0, 1]
+has waves √2 cos(πkx), k = 1, 2, ...; a choice among K has K columns (K·1[it is j] − 1)/√(K − 1).
+All have mean 0 and variance 1 over the cube. A feature is a wave or column of one parameter (a main
+effect), or a product of two of different parameters (a pair), times the root of the variance that
+is expected of it: 1/k² of a main effect, 0.35/(k²l²) of a pair, 1/K for a column in place of 1/k².
+All variances add up to 1.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class Effects:
     """The map φ. Each feature is a product of two waves or columns; the empty one is 1.
 
     wave (W,) is a coordinate for each, order (W,) its k, or 0 for a choice's column; W is
-    the number of waves and columns, and number W is the empty one. first, second (M,) are the two
-    factors of each feature, variance (M,) what is expected of it.
+    the number of waves and columns, and number W is the empty one; parameter (W,) is whose it is.
+    first, second (M,) are the two factors of each feature, variance (M,) what is expected of it.
     """
 
     wave: NDArray[np.int64]
+    parameter: NDArray[np.int64]
     order: NDArray[np.int64]
     choices: NDArray[np.int64]  # (W,) K, of a column
     first: NDArray[np.int64]
@@ -48,6 +49,20 @@ class Effects:
     def count(self) -> int:
         """M, the number of features."""
         return len(self.variance)
+
+    @cached_property
+    def traits(self) -> NDArray[np.float64]:
+        """How often each feature has what its variance may depend on, (G, M).
+
+        A row for each parameter that it may be of; one for pairs; one for each order above 1.
+        """
+        of, order = np.append(self.parameter, -1), np.append(self.order, -1)
+        rows = [of == a for a in range(of.max() + 1)] + [of >= 0]
+        rows += [order == k for k in range(2, order.max() + 1)]
+        each = np.asarray(rows, dtype=np.float64)
+        counts = each[:, self.first] + each[:, self.second]
+        counts[of.max() + 1] -= 1.0  # every feature has one factor, a pair another
+        return counts
 
     def __call__(self, x: Array) -> Array:
         """φ(x): (..., D) -> (..., M)."""
@@ -117,23 +132,23 @@ def effects(coordinates: Coordinates) -> Effects:
 
 
 def _listed(widths: list[int], highest: int, together: int) -> Effects:
-    wave: list[tuple[int, int, int]] = []  # coordinate, order, choices
+    wave: list[tuple[int, int, int, int]] = []  # coordinate, parameter, order, choices
     size: list[float] = []
     mine: list[list[int]] = []  # of each parameter, its waves and columns
     start = 0
-    for width in widths:
+    for a, width in enumerate(widths):
         numbers = range(1, highest + 1) if width == 1 else [0] * width
-        own = [(start + (j if width > 1 else 0), k, width) for j, k in enumerate(numbers)]
+        own = [(start + (j if width > 1 else 0), a, k, width) for j, k in enumerate(numbers)]
         mine.append(list(range(len(wave), len(wave) + len(own))))
         wave += own
-        size += [1.0 / k**2 if k else 1.0 / width for _, k, _ in own]
+        size += [1.0 / k**2 if k else 1.0 / width for *_, k, _ in own]
         start += width
     none = len(wave)
     features = [(i, none, size[i]) for own in mine for i in own]
-    low = [[i for i in own if wave[i][1] <= together] for own in mine]
+    low = [[i for i in own if wave[i][2] <= together] for own in mine]
     for one, other in combinations(low if together else [], 2):
         features += [(i, j, _PAIRS * size[i] * size[j]) for i in one for j in other]
     variance = np.asarray([v for *_, v in features])
-    at, order, choices = (np.asarray(column, dtype=np.int64) for column in zip(*wave, strict=True))
+    at, parameter, order, choices = (np.asarray(c, dtype=np.int64) for c in zip(*wave, strict=True))
     first, second = (np.asarray([f[k] for f in features], dtype=np.int64) for k in (0, 1))
-    return Effects(at, order, choices, first, second, variance / variance.sum())
+    return Effects(at, parameter, order, choices, first, second, variance / variance.sum())

@@ -11,7 +11,7 @@ dimensions lie further apart; σ² around 1; λ small but free to grow.
 
 With something shared by all there are two models: alone, and together with κ times the shared
 function, log κ a further number of θ. Which of them holds is decided for each history by the
-density of its own values: together as long as log p is larger than alone by n/10 − ½ after n
+density of its own values: together as long as log p is larger than alone by n/20 − 1 after n
 values. So at first, when values say little, sharing is believed; later it has to be borne out.
 """
 
@@ -34,8 +34,8 @@ _ROOT5 = math.sqrt(5.0)
 _LENGTH = (0.25, 1.0)  # times √A
 _VARIANCE = (1.0, 1.0)
 _NOISE = (1e-4, 2.0)
-_TRUST = (0.4, 1.2)
-_PROOF = (-0.5, 0.1)  # what the gain in log density must be to trust: at n = 0, and for each n
+_TRUST = (0.7, 0.7)
+_PROOF = (-1.0, 0.05)  # what the gain in log density must be to trust: at n = 0, and for each n
 _BOUNDS = ((0.02, 50.0), (0.05, 20.0), (1e-6, 2.0), (0.02, 3.0))
 # (ℓ/√A, σ², λ, κ) to climb from: smooth, wavy, mostly noise
 _GUESSES = ((0.5, 1.0, 1e-3, 0.5), (0.2, 1.0, 1e-3, 0.5), (0.7, 0.5, 0.3, 0.5))

@@ -111,3 +111,21 @@ def test_any_other_number_of_effects_is_refused(features: int) -> None:
     with pytest.raises(InvalidInput, match=f"leave features at 1, or 12, got features={features}"):
         FederatedStudy(PLANE, replace(SOTTOVOCE, features=features), 5, 3)
     assert FederatedStudy(PLANE, replace(POOLED_TS, features=16), 5, 3).method.features == 16
+
+
+def test_a_feature_has_the_traits_of_its_parameters_of_pairs_and_of_orders() -> None:
+    basis = effects(Coordinates((0, 1, 1, 1), (1.0, 0.5, 0.5, 0.5)))  # a number, a choice of three
+    none = len(basis.wave)
+    for j in range(basis.count):
+        factors = [int(i) for i in (basis.first[j], basis.second[j]) if i != none]
+        owners = [int(basis.parameter[i]) for i in factors]
+        orders = [int(basis.order[i]) for i in factors]
+        wanted = [float(a in owners) for a in (0, 1)]
+        wanted += [float(len(factors) == 2)]
+        wanted += [float(orders.count(k)) for k in (2, 3, 4)]
+        assert basis.traits[:, j].tolist() == wanted
+
+
+def test_a_space_of_choices_alone_has_no_orders() -> None:
+    basis = effects(Coordinates((0, 0, 1, 1), (0.5,) * 4))
+    assert basis.traits.shape == (3, basis.count)

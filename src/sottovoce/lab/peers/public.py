@@ -102,7 +102,9 @@ def public_state(study: FederatedStudy, family: str) -> State:
         mean.append(centre * len(squares) / (len(squares) + USUAL))
         spread = sum(squares) - len(squares) * centre**2 + USUAL * usual
         variance.append(max(spread, 0.0) / (len(squares) + USUAL))
-    return State(np.asarray(mean), np.diag(variance))
+    count = len(mean)
+    nothing_told = np.zeros((count, count)), np.zeros(count)
+    return State(np.asarray(mean), np.diag(variance), *nothing_told)
 
 
 class PublicModel(ConsensusModel):
