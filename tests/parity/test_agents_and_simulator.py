@@ -63,9 +63,9 @@ def agree(
     assert vectors.keys() == played.vectors.keys() == outcome.broadcasts.keys()
     for number, sent in played.vectors.items():
         known = INITIAL + number + 1
-        assert close(vectors[number], sent), f"vectors of round {number}"
+        assert close(vectors[number], sent, within), f"vectors of round {number}"
         released = outcome.broadcasts[number]  # a broadcast may have earlier ones before it
-        assert close(released, played.broadcasts[number][-len(released) :])
+        assert close(released, played.broadcasts[number][-len(released) :], within)
         assert close(outcome.points[:, :known], played.points[:, :known], within)
     assert close(outcome.points, played.points, within)
     assert outcome.events == played.events
@@ -139,8 +139,11 @@ def test_they_agree_when_they_explore_more_widely(
     # p_t = 0, so that agents that learn search jointly with the shared function, or follow it
     method = small(name, features=24, lengthscale=0.3, solo=SoloProbability("constant", 0.0))
     wide = replace(method, exploration=Exploration("theorem", norm=9.0))
-    far = agree(wide, GivenProblem(space, surrogate, waves), monkeypatch)
-    near = agree(method, GivenProblem(space, surrogate, waves), monkeypatch)
+    # a function that is nine times as wild is summed up with more rounding, which differs between
+    # one agent and a batch, and from processor to processor: tops move by 2e-8, messages by 3e-7
+    within = 1e-5 if name == "pooled-ts" else 1e-9
+    far = agree(wide, GivenProblem(space, surrogate, waves), monkeypatch, within=within)
+    near = agree(method, GivenProblem(space, surrogate, waves), monkeypatch, within=within)
     assert not np.allclose(far.points, near.points)
 
 
