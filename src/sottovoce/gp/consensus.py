@@ -140,7 +140,7 @@ class Consensus:
     def heard(self, state: State, points: int, release: Matrix, noise: float) -> State:
         """What all know after a release (M,) with noise of standard deviation σ."""
         told = self._told(state, points, release, noise)
-        return self._known(*told, self._borne_out(*told))
+        return self.known(*told, self._borne_out(*told))
 
     def _told(
         self, state: State, points: int, release: Matrix, noise: float
@@ -171,7 +171,8 @@ class Consensus:
         found, _ = ascend(density, start, start - _WIDEST, start + _WIDEST, _STEPS, _FINE)
         return np.asarray(self.shared * np.exp(found[0] @ traits))
 
-    def _known(self, information: Matrix, evidence: Matrix, variance: Matrix) -> State:
+    def known(self, information: Matrix, evidence: Matrix, variance: Matrix) -> State:
+        """What J and η say of weights that have these variances (M,) before anything is heard."""
         mean, covariance, _ = _posterior(variance, information, evidence)
         return State(mean, covariance, information, evidence)
 
@@ -183,7 +184,7 @@ class Consensus:
         state = self.prior
         for count in points:
             told = self._told(state, count, np.zeros_like(state.mean), noise)
-            state = self._known(*told, np.full_like(state.mean, self.shared))
+            state = self.known(*told, np.full_like(state.mean, self.shared))
         left = float(np.sum(self.features.variance * np.diag(state.covariance)))
         return 1.0 - left / self.shared
 

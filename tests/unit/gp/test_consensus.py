@@ -155,7 +155,7 @@ def test_where_nothing_is_common_less_of_the_releases_is_believed() -> None:
         state = model.prior
         for points in (5, 7, 9, 11):  # noise alone
             state = model.heard(state, points, 0.05 * random.standard_normal(M), 0.05)
-        wholly = model._known(state.information, state.evidence, np.full(M, 0.5)).mean
+        wholly = model.known(state.information, state.evidence, np.full(M, 0.5)).mean
         shares.append(np.linalg.norm(state.mean) / np.linalg.norm(wholly))
     assert np.mean(shares) < 0.8
 
