@@ -69,6 +69,7 @@ TESTS = {
         "tests/unit/flower/coordinator/test_coordinator.py",
     ),
     "flower/site/app.py": ("tests/unit/flower/site/test_app.py",),
+    "flower/statement/promise.py": ("tests/unit/flower/statement/test_statement.py",),
 }
 
 
@@ -91,7 +92,7 @@ FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_s
 NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
 SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
 SUMS, TERMS, KEYS = "secure_sum/protocol.py", "secure_sum/terms.py", "secure_sum/keys.py"
-PAYING = "flower/site/paying.py"
+PAYING, PROMISE = "flower/site/paying.py", "flower/statement/promise.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
     "flower/site/memory.py",
@@ -710,6 +711,12 @@ MUTANTS = [
         COORDINATOR,
         '_PRESENT = ("spoke", "done", "unfit")',
         '_PRESENT = ("spoke", "done")',
+    ),
+    Mutant(
+        "the noise of sites that are left out is promised",
+        PROMISE,
+        "counting_on(agents - k // 2 - k)",
+        "counting_on(agents - k)",
     ),
     Mutant(
         "the run chooses a site's memory",

@@ -32,6 +32,7 @@ from sottovoce.flower.site.memory import Memory
 from sottovoce.flower.site.site import Site
 from sottovoce.flower.site.summing import Member
 from sottovoce.flower.sites import Roster, simulated_identity
+from sottovoce.flower.statement.promise import promise_of
 from sottovoce.flower.sumwire import SumReply, answers_in
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import read_ledger
@@ -320,6 +321,30 @@ def test_a_coordinator_that_asks_for_two_sets_is_refused_by_every_member(
         assert reply.kind == "refused"
         assert "does not answer for two sets" in reply.reason
         assert all_parties.sum(second.call(node)).share == second.answers[node - 900].share
+    coordinator.stop()
+
+
+def test_a_coordinator_that_leaves_a_site_out_leaves_the_noise_of_two_to_two_in_league(
+    all_parties: Secured,
+) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator)
+    del coordinator._spoken[4]  # it did speak
+    second = coordinator.settle()
+    assert second is not None
+    all_parties.add_up(second)
+    total = opened(all_parties.file.terms, 0, (0, 1, 2, 3), list(second.answers.values()))
+    known = spoken_steps(all_parties, 0, 0) + spoken_steps(all_parties, 1, 0)
+    rest = spoken_steps(all_parties, 2, 0) + spoken_steps(all_parties, 3, 0)
+    assert np.array_equal(total - known, rest)  # two shares of noise, where three are counted on
+    league = promise_of(all_parties.file).league
+    fewer = all_parties.file.study.grid.event("").counting_on(2)
+    assert league is not None
+    assert league.left_out is not None
+    assert fewer is not None
+    assert league.left_out[0].epsilon == epsilon({fewer: 2}, all_parties.file.delta)
+    assert len(all_parties.file.study.release_rounds) == 2
     coordinator.stop()
 
 
