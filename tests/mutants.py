@@ -69,6 +69,7 @@ TESTS = {
         "tests/unit/flower/coordinator/test_coordinator.py",
     ),
     "flower/site/app.py": ("tests/unit/flower/site/test_app.py",),
+    "flower/site/trying.py": ("tests/unit/flower/site/test_site.py",),
     "flower/statement/promise.py": ("tests/unit/flower/statement/test_statement.py",),
 }
 
@@ -711,6 +712,18 @@ MUTANTS = [
         COORDINATOR,
         '_PRESENT = ("spoke", "done", "unfit")',
         '_PRESENT = ("spoke", "done")',
+    ),
+    Mutant(
+        "what an objective asks for is told",
+        "flower/site/trying.py",
+        "raise SpaceError(OTHERWISE) from error",
+        "raise error",
+    ),
+    Mutant(
+        "what an objective says while it is imported is told",
+        "flower/site/app.py",
+        'raise InvalidInput(f"objective.py cannot be imported ({kind})") from error',
+        "raise error",
     ),
     Mutant(
         "the noise of sites that are left out is promised",
