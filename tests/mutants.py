@@ -48,7 +48,7 @@ TESTS = {
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
-    "privacy/head.py": ("tests/unit/privacy/test_ledger.py",),
+    "privacy/head.py": ("tests/unit/privacy/test_ledger.py", "tests/unit/privacy/test_purse.py"),
     "privacy/purse.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "privacy/pursefile.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
@@ -212,6 +212,14 @@ MUTANTS = [
     Mutant("any signature is good", KEYS, "self._signing.verify(signature, content)", "str()"),
     Mutant(
         "a member's share is the secret", SHARING, "np.arange(1, members + 1", "np.arange(members"
+    ),
+    Mutant("keys that nobody can seal to taken", KEYS, "_ANYBODY.exchange(curve)", "str(curve)"),
+    Mutant("packets of any size taken", SUMS, "if len(each) != size", "if len(each) < 0"),
+    Mutant(
+        "a speaker named twice in a set that is answered for",
+        SUMMING,
+        "check_set(self._file.terms, call.speakers)",
+        "str(call)",
     ),
     Mutant("coefficients of 60 bits", FIELD, ">> np.uint64(3)", ">> np.uint64(4)"),
     Mutant(
@@ -448,6 +456,12 @@ MUTANTS = [
         "return 0.0\n    return _measured(ACCOUNTANTS",
     ),
     Mutant(
+        "an ε that is no number let through",
+        BUDGET,
+        "if not after <= self.epsilon:",
+        "if after > self.epsilon:",
+    ),
+    Mutant(
         "guard looks only at the past",
         BUDGET,
         "after = self.spent(whole)",
@@ -466,6 +480,13 @@ MUTANTS = [
         "",
     ),
     Mutant("commits not brought to disk", LEDGER, "synchronous = EXTRA", "synchronous = OFF"),
+    Mutant("a head for each link to a file", HEAD, "real = path.resolve()", "real = path"),
+    Mutant(
+        "a lock for each link to a purse",
+        PURSEFILE,
+        "real = path.resolve()  # whoever",
+        "real = path  # whoever",
+    ),
     Mutant("truncation not noticed", HEAD, "if head.entries > count:", "if False:"),
     Mutant("the purse's cap not asked", PURSE, "if not value <= most:", "if False:"),
     Mutant("a record replaced has no cap", PURSE, "if self.replace_one is not None:", "if False:"),

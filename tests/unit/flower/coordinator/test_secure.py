@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -303,6 +304,47 @@ def test_a_bare_vector_or_a_strangers_packets_are_not_taken(all_parties: Secured
     assert "agent 1 did not sign its packet to member 0" in reasons
     assert "5 packets must come, got 2" in reasons
     assert coordinator._spoken == {}
+    coordinator.stop()
+
+
+@pytest.mark.parametrize("size", [0, 64, 1 << 20])
+def test_packets_of_another_size_are_not_taken_so_that_they_stop_nobody(
+    size: int, all_parties: Secured
+) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator, agents=range(4))
+    said = all_parties.say(coordinator.call(904))
+    terms, packets = all_parties.file.terms, list(said.packets)
+    sealed, words = bytes(size), f"{terms.study}/0/4/3".encode()
+    content = b"sottovoce/packet/v1/" + words + b"/" + hashlib.sha256(sealed).digest()
+    packets[3] = identities()[4].sign(content) + sealed  # well signed, and it opens for nobody
+    coordinator.take(904, replace(said, packets=tuple(packets)))
+    right = len(said.packets[0])
+    line = read_journal(all_parties.folder / "hub/journal.jsonl")[-1]
+    assert line["reason"] == f"packets must be of {right} bytes each, got one of {64 + size}"
+    second = coordinator.settle()
+    assert second is not None
+    assert second.call(900).speakers == (0, 1, 2, 3)
+    all_parties.add_up(second)
+    assert coordinator.close() is not None  # the others go on
+    coordinator.stop()
+
+
+def test_a_speaker_named_twice_is_not_summed_and_settles_nothing(all_parties: Secured) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator)
+    second = coordinator.settle()
+    assert second is not None
+    call = second.call(900)
+    twice = replace(call, speakers=(0, *call.speakers), packets=(call.packets[0], *call.packets))
+    reply = all_parties.sum(twice)
+    assert (reply.kind, reply.share) == ("refused", b"")
+    assert "speakers must be different agents" in reply.reason
+    with stored(all_parties, 0) as memory:
+        assert memory.answered(0) is None
+    assert all_parties.sum(call).kind == "share"
     coordinator.stop()
 
 
