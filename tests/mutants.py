@@ -53,6 +53,7 @@ TESTS = {
     "privacy/pursefile.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
     "federation/messages.py": (
+        "tests/unit/federation/test_messages.py",
         "tests/unit/federation/test_searcher.py",
         "tests/unit/flower/site/test_site.py",
     ),
@@ -705,6 +706,7 @@ MUTANTS = [
         'self._remembered("contradiction", text)',
         "text",
     ),
+    Mutant("axes of any length", HEARD, "if max(shape) > LARGEST_ARRAY:", "if False:"),
     Mutant(
         "the chain is not compared", HEARD, "            if old != new:\n", "            if 0:\n"
     ),
