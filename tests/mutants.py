@@ -48,11 +48,12 @@ TESTS = {
     "privacy/budget.py": ("tests/unit/privacy/test_budget.py",),
     "privacy/chain.py": ("tests/unit/privacy/test_ledger.py",),
     "privacy/ledger.py": ("tests/unit/privacy/test_ledger.py",),
-    "privacy/head.py": ("tests/unit/privacy/test_ledger.py",),
+    "privacy/head.py": ("tests/unit/privacy/test_ledger.py", "tests/unit/privacy/test_purse.py"),
     "privacy/purse.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "privacy/pursefile.py": ("tests/unit/privacy/test_purse.py", "tests/property/test_purse.py"),
     "federation/server.py": ("tests/unit/federation/test_server.py", "tests/endtoend/test_kill.py"),
     "federation/messages.py": (
+        "tests/unit/federation/test_messages.py",
         "tests/unit/federation/test_searcher.py",
         "tests/unit/flower/site/test_site.py",
     ),
@@ -69,6 +70,8 @@ TESTS = {
         "tests/unit/flower/coordinator/test_coordinator.py",
     ),
     "flower/site/app.py": ("tests/unit/flower/site/test_app.py",),
+    "flower/site/trying.py": ("tests/unit/flower/site/test_site.py",),
+    "flower/statement/promise.py": ("tests/unit/flower/statement/test_statement.py",),
 }
 
 
@@ -91,7 +94,7 @@ FIELD, SHARING, GRID = "secure_sum/field.py", "secure_sum/sharing.py", "secure_s
 NOTES, SECURE = "privacy/notes.py", "flower/coordinator/secure.py"
 SUMMING, SITES = "flower/site/summing.py", "flower/sites.py"
 SUMS, TERMS, KEYS = "secure_sum/protocol.py", "secure_sum/terms.py", "secure_sum/keys.py"
-PAYING = "flower/site/paying.py"
+PAYING, PROMISE = "flower/site/paying.py", "flower/statement/promise.py"
 SITE, MEMORY, COORDINATOR = (
     "flower/site/site.py",
     "flower/site/memory.py",
@@ -210,6 +213,14 @@ MUTANTS = [
     Mutant("any signature is good", KEYS, "self._signing.verify(signature, content)", "str()"),
     Mutant(
         "a member's share is the secret", SHARING, "np.arange(1, members + 1", "np.arange(members"
+    ),
+    Mutant("keys that nobody can seal to taken", KEYS, "_ANYBODY.exchange(curve)", "str(curve)"),
+    Mutant("packets of any size taken", SUMS, "if len(each) != size", "if len(each) < 0"),
+    Mutant(
+        "a speaker named twice in a set that is answered for",
+        SUMMING,
+        "check_set(self._file.terms, call.speakers)",
+        "str(call)",
     ),
     Mutant("coefficients of 60 bits", FIELD, ">> np.uint64(3)", ">> np.uint64(4)"),
     Mutant(
@@ -446,6 +457,12 @@ MUTANTS = [
         "return 0.0\n    return _measured(ACCOUNTANTS",
     ),
     Mutant(
+        "an ε that is no number let through",
+        BUDGET,
+        "if not after <= self.epsilon:",
+        "if after > self.epsilon:",
+    ),
+    Mutant(
         "guard looks only at the past",
         BUDGET,
         "after = self.spent(whole)",
@@ -464,6 +481,13 @@ MUTANTS = [
         "",
     ),
     Mutant("commits not brought to disk", LEDGER, "synchronous = EXTRA", "synchronous = OFF"),
+    Mutant("a head for each link to a file", HEAD, "real = path.resolve()", "real = path"),
+    Mutant(
+        "a lock for each link to a purse",
+        PURSEFILE,
+        "real = path.resolve()  # whoever",
+        "real = path  # whoever",
+    ),
     Mutant("truncation not noticed", HEAD, "if head.entries > count:", "if False:"),
     Mutant("the purse's cap not asked", PURSE, "if not value <= most:", "if False:"),
     Mutant("a record replaced has no cap", PURSE, "if self.replace_one is not None:", "if False:"),
@@ -682,6 +706,7 @@ MUTANTS = [
         'self._remembered("contradiction", text)',
         "text",
     ),
+    Mutant("axes of any length", HEARD, "if max(shape) > LARGEST_ARRAY:", "if False:"),
     Mutant(
         "the chain is not compared", HEARD, "            if old != new:\n", "            if 0:\n"
     ),
@@ -710,6 +735,24 @@ MUTANTS = [
         COORDINATOR,
         '_PRESENT = ("spoke", "done", "unfit")',
         '_PRESENT = ("spoke", "done")',
+    ),
+    Mutant(
+        "what an objective asks for is told",
+        "flower/site/trying.py",
+        "raise SpaceError(OTHERWISE) from error",
+        "raise error",
+    ),
+    Mutant(
+        "what an objective says while it is imported is told",
+        "flower/site/app.py",
+        'raise InvalidInput(f"objective.py cannot be imported ({kind})") from error',
+        "raise error",
+    ),
+    Mutant(
+        "the noise of sites that are left out is promised",
+        PROMISE,
+        "counting_on(agents - k // 2 - k)",
+        "counting_on(agents - k)",
     ),
     Mutant(
         "the run chooses a site's memory",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import replace
 from functools import lru_cache
@@ -21,7 +22,15 @@ from sottovoce.secure_sum import field, sharing
 from sottovoce.secure_sum.field import PRIME, Residues
 from sottovoce.secure_sum.grid import Grid, grid_for, plausible, released, rounded, spoken
 from sottovoce.secure_sum.keys import Identity, PublicKeys
-from sottovoce.secure_sum.protocol import Answer, Terms, answered, check_set, opened, speech
+from sottovoce.secure_sum.protocol import (
+    Answer,
+    Terms,
+    answered,
+    check_set,
+    check_speech,
+    opened,
+    speech,
+)
 from sottovoce.secure_sum.terms import committee_of, default_unreliable
 
 residues = st.one_of(st.integers(0, PRIME - 1), st.sampled_from([0, 1, PRIME - 1, PRIME // 2]))
@@ -241,6 +250,21 @@ def flipped(data: bytes, bit: int) -> bytes:
     changed = bytearray(data)
     changed[bit // 8] ^= 1 << bit % 8
     return bytes(changed)
+
+
+@given(st.integers(0, 4), st.binary(max_size=2000))
+@settings(max_examples=30, deadline=None)
+def test_a_well_signed_packet_of_another_size_is_not_taken(place: int, sealed: bytes) -> None:
+    terms, packets = small_terms(), list(one_round()[0][1])
+    check_speech(terms, 2, 1, packets)
+    context = f"sottovoce/packet/v1/{STUDY}/2/1/{place}/".encode()
+    signature = parties(5)[1].sign(context + hashlib.sha256(sealed).digest())
+    packets[place] = signature + sealed
+    if len(packets[place]) == len(packets[place - 1]):
+        check_speech(terms, 2, 1, packets)  # only its member can tell
+    else:
+        with pytest.raises(ProtocolError, match=r"packets must be of \d+ bytes each"):
+            check_speech(terms, 2, 1, packets)
 
 
 @pytest.mark.parametrize("what", ["study", "round", "sender", "receiver"])

@@ -90,8 +90,9 @@ def print_shares(found: dict[str, Any]) -> None:
     """The price of noise in shares, and what it means if other sites fail than were planned."""
     k, n = found["unreliable"], found["agents"]
     OUT.print(
-        f"Noise in shares: {k} of {n} sites may be absent, careless or in league. When all are "
-        f"there the sum has {found['price']:.2f} times a trusted server's noise."
+        f"Noise in shares: {k} of {n} sites may be absent, careless or in league, all "
+        f"together. When all are there the sum has {found['price']:.2f} times a trusted server's "
+        f"noise."
     )
     table = Table(title="ε if other sites fail than were planned")
     for column in ("sites that fail", "a site", "a record"):

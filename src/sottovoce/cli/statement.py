@@ -75,6 +75,13 @@ def promised(study: Path) -> dict[str, Any]:
             "aggregators": league.aggregators,
             "site": league.opened[0]._asdict(),
             "record": league.opened[1]._asdict(),
+            "left_out": None
+            if league.left_out is None
+            else {
+                "absent": league.absent,
+                "site": league.left_out[0]._asdict(),
+                "record": league.left_out[1]._asdict(),
+            },
         },
         "stricter": [row._asdict() for row in stricter(path)],
     }

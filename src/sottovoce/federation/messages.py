@@ -202,6 +202,8 @@ def array_from(name: str, data: bytes, shape: tuple[Any, ...], axes: int) -> NDA
         raise ProtocolError(f"the number of axes of {name!r} must be {axes}, got {len(shape)}")
     if not all(type(n) is int and n >= 1 for n in shape):
         raise ProtocolError(f"every axis of {name!r} must be at least 1, got shape {shape}")
+    if max(shape) > LARGEST_ARRAY:  # the product of such could be too long to be written
+        raise ProtocolError(f"no axis of {name!r} may be above {LARGEST_ARRAY}")
     wanted = 8 * math.prod(shape)
     if len(data) != wanted:
         what = f"{name!r} of shape {shape} and dtype '<f8'"

@@ -66,7 +66,7 @@ class Budget:
         """ε once `following` is released too; refused if that is more than was granted."""
         whole = [*events, following]
         after = self.spent(whole)
-        if after > self.epsilon:
+        if not after <= self.epsilon:  # a NaN is refused too
             raise BudgetExceeded(
                 f"this release would bring ε to {after:.4g}, the budget is {self.epsilon:.4g} "
                 f"({self.accountant}, δ = {self.delta:.3g}, {adjacency(whole)} adjacency)"

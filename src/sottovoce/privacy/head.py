@@ -21,8 +21,9 @@ class Head(NamedTuple):
 
 
 def beside(path: Path) -> Path:
-    """Where the head of the chain in a file is."""
-    return path.with_name(path.name + ".head")
+    """Where the head of the chain in a file is: one, whatever links lead to the file."""
+    real = path.resolve()
+    return real.with_name(real.name + ".head")
 
 
 def read_head(path: Path) -> Head | None:

@@ -223,7 +223,8 @@ def _errors(path: Path) -> Iterator[None]:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Hold the purse; a file of its own, as closing SQLite's would let go of SQLite's locks."""
-    held = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    real = path.resolve()  # whoever comes by a link must wait as well
+    held = os.open(real.with_name(real.name + ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         until = time.monotonic() + PATIENCE
         while True:

@@ -36,9 +36,11 @@ except ImportError as error:
     raise MissingExtra("sealing and signing", "flower") from error
 
 SIGNATURE = 64  # bytes
+SEALED = 1088 + 32 + 16  # bytes that sealing adds: what both key exchanges send, and a tag
 _KEM, _CURVE, _SIGNING = 1184, 32, 32  # bytes of the parts of public keys
 _SEED = 64  # bytes of ML-KEM's private key
 _SUITE = Suite(KEM.MLKEM768_X25519, KDF.HKDF_SHA256, AEAD.CHACHA20_POLY1305)
+_ANYBODY = X25519PrivateKey.from_private_bytes(bytes(_CURVE))  # to try points with; no secret
 PUBLIC, SECRET = _KEM + _CURVE + _SIGNING, _SEED + _CURVE + _SIGNING
 
 
@@ -85,6 +87,10 @@ class PublicKeys:
         except ValueError as error:
             raise InvalidInput("the first part of public keys must be ML-KEM-768's") from error
         curve = X25519PublicKey.from_public_bytes(self.data[_KEM : _KEM + _CURVE])
+        try:
+            _ANYBODY.exchange(curve)
+        except ValueError as error:  # a point of low order: nobody could seal to it, and none speak
+            raise InvalidInput("the second part of public keys must be X25519's") from error
         return MLKEM768X25519PublicKey(kem, curve)
 
     @cached_property

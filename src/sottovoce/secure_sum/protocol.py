@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sottovoce.errors import ProtocolError, SumRefused, check
 from sottovoce.secure_sum import field, sharing
 from sottovoce.secure_sum.grid import Grid, plausible
-from sottovoce.secure_sum.keys import SIGNATURE, Identity, PublicKeys
+from sottovoce.secure_sum.keys import SEALED, SIGNATURE, Identity, PublicKeys
 from sottovoce.secure_sum.terms import Committee
 
 _PACKET, _ANSWER = b"sottovoce/packet/v1", b"sottovoce/answer/v1"
@@ -78,10 +78,16 @@ def speech(
 
 
 def check_speech(terms: Terms, round_number: int, agent: int, packets: Sequence[bytes]) -> None:
-    """Refuse what is not one packet for each member, each signed by the agent for this round."""
-    members = terms.committee.members
+    """Refuse what is not one packet for each member, each signed by the agent for this round.
+
+    And each of the one size that there is: another opens for nobody, and all would be handed it.
+    """
+    members, size = terms.committee.members, SIGNATURE + SEALED + 8 * terms.grid.numbers
     if len(packets) != len(members):
         raise ProtocolError(f"{len(members)} packets must come, got {len(packets)}")
+    strange = next((len(each) for each in packets if len(each) != size), None)
+    if strange is not None:
+        raise ProtocolError(f"packets must be of {size} bytes each, got one of {strange}")
     for member, packet in zip(members, packets, strict=True):
         _signed_part(terms, round_number, agent, member, packet)
 

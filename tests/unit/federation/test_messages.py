@@ -114,11 +114,18 @@ def test_a_message_is_not_a_broadcast() -> None:
         {"shape": [math.inf]},
         {"shape": [7.5]},
         {"shape": [7, *[1] * 99]},
+        {"shape": [1 << 60]},
+        {"shape": [9 * 10**4299]},  # times eight it is longer than Python writes
     ],
 )
 def test_a_header_that_does_not_fit_is_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError):
         Message.from_bytes(altered(message().to_bytes(), **changes))
+
+
+def test_axes_whose_product_is_too_long_to_be_written_are_refused_in_our_words() -> None:
+    with pytest.raises(ProtocolError, match="no axis of 'broadcast' may be above 67108864"):
+        Broadcast.from_bytes(altered(broadcast().to_bytes(), shape=[10**4000, 10**4000]))
 
 
 @pytest.mark.parametrize("missing", ["kind", "schema", "round", "study", "agent", "shape"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sottovoce.errors import BudgetExceeded, InvalidInput
-from sottovoce.privacy.accountant import epsilon
+from sottovoce.privacy.accountant import ACCOUNTANTS, epsilon
 from sottovoce.privacy.budget import Budget, noise_for, paper_delta
 from sottovoce.privacy.events import DataFree, Event, NonPrivate, SubsampledGaussian
 
@@ -35,6 +35,14 @@ def test_the_guard_refuses_an_unprotected_release_and_allows_pure_noise() -> Non
     with pytest.raises(BudgetExceeded, match="inf"):
         budget.allow([], NonPrivate())
     assert budget.allow([], DataFree()) == 0.0
+
+
+def test_the_guard_refuses_what_the_accountant_has_no_number_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(ACCOUNTANTS, "moments", lambda events, delta: math.nan)
+    with pytest.raises(BudgetExceeded, match="would bring ε to nan"):
+        Budget(1.0, 1e-5, "moments").allow([], SubsampledGaussian(4.0, 1.0, 100))
 
 
 @pytest.mark.parametrize(

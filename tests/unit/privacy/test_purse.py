@@ -19,7 +19,7 @@ from sottovoce.privacy import pursefile
 from sottovoce.privacy.accountant import epsilon, replace_one
 from sottovoce.privacy.chain import GENESIS
 from sottovoce.privacy.events import Event, NonPrivate, SharedGaussian, SubsampledGaussian
-from sottovoce.privacy.head import beside
+from sottovoce.privacy.head import beside, read_head
 from sottovoce.privacy.purse import Limits, Stake, gives_back, opened
 from sottovoce.privacy.pursefile import Mark, Purse
 
@@ -208,6 +208,25 @@ def test_a_moved_purse_is_used_once_its_owner_said_so(purse: Purse, tmp_path: Pa
     after = moved.move()
     assert moved.move() == after  # once
     moved.say("a", 0, 0, "x", known=mark)
+
+
+def test_a_purse_has_one_head_and_one_lock_whatever_link_leads_to_it(
+    purse: Purse, tmp_path: Path
+) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "mine.db"
+    link.symlink_to(purse.path)
+    Purse(link).enter("a", "trial", EVENT, 1)
+    assert [path.name for path in (tmp_path / "links").iterdir()] == ["mine.db"]
+    head = read_head(beside(purse.path))
+    assert head is not None
+    assert head.entries == 2
+    old = purse.path.read_bytes()
+    Purse(link).enter("b", "another", EVENT, 1)
+    purse.path.write_bytes(old)  # set back, and its head was not
+    for path in (purse.path, link):
+        with pytest.raises(LedgerError, match="truncated"):
+            Purse(path).look()
 
 
 def test_a_copy_put_in_the_place_of_a_purse_is_noticed(purse: Purse) -> None:

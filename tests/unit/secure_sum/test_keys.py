@@ -42,6 +42,27 @@ def test_bytes_of_the_right_length_that_are_no_key_are_refused() -> None:
         PublicKeys(b"\xff" * PUBLIC)
 
 
+@pytest.mark.parametrize(
+    "point",
+    [
+        bytes(32),
+        (1).to_bytes(32, "little"),
+        (2**255 - 20).to_bytes(32, "little"),
+        (2**255 - 19).to_bytes(32, "little"),
+        bytes.fromhex("e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800"),
+        bytes.fromhex("5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157"),
+    ],
+)
+def test_keys_that_nobody_could_seal_to_are_refused_before_they_keep_all_from_speaking(
+    point: bytes,
+) -> None:
+    good = Identity.generate().public
+    start = PUBLIC - 64  # after ML-KEM's, before Ed25519's
+    with pytest.raises(InvalidInput, match="second part of public keys must be X25519's"):
+        PublicKeys(good.data[:start] + point + good.data[start + 32 :])
+    assert PublicKeys(good.data).seal(b"share", b"here")
+
+
 def test_secrets_are_in_no_error_and_no_representation() -> None:
     party = Identity.generate()
     assert party.secret.hex()[:8] not in repr(party)

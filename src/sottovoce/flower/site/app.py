@@ -18,7 +18,7 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 
 from sottovoce import __version__
-from sottovoce.errors import InvalidInput, StorageError, check
+from sottovoce.errors import InvalidInput, SottovoceError, StorageError, check
 from sottovoce.files import private, write_text
 from sottovoce.flower.site.leaving import HOME
 from sottovoce.flower.site.log import log_error
@@ -225,7 +225,11 @@ def objective_of(project: Path) -> Objective:
     if str(project) not in sys.path:
         sys.path.insert(0, str(project))  # for what lies beside it
     sys.modules["objective"] = module  # where worker processes of the objective's look for it
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except SottovoceError as error:  # raised by the site's own code: its words may hold data
+        kind = type(error).__name__
+        raise InvalidInput(f"objective.py cannot be imported ({kind})") from error
     objective = getattr(module, "objective", None)
     check(callable(objective), "objective.py must define a function objective(trial)")
     return cast(Objective, objective)

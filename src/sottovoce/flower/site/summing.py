@@ -29,7 +29,7 @@ from sottovoce.flower.wire import Call
 from sottovoce.privacy.noise import Drawn, ShareSource, SystemEntropy
 from sottovoce.secure_sum.grid import rounded, spoken
 from sottovoce.secure_sum.keys import Identity
-from sottovoce.secure_sum.protocol import answered, opened, set_digest, speech
+from sottovoce.secure_sum.protocol import answered, check_set, opened, set_digest, speech
 from sottovoce.simulation import Draws
 from sottovoce.simulation.streams import draws_of_agent, share_recipe
 
@@ -124,6 +124,7 @@ class Member:
             raise WrongRound(f"nothing is summed in round {call.round}")
         if call.agent not in self._file.terms.committee.members:
             raise ProtocolError(f"party {call.agent} is not of the committee")
+        check_set(self._file.terms, call.speakers)
         check_identity(self._file, call.agent, self._identity)
         if self._identity is None:
             raise InvalidInput("a member needs its sealing key")

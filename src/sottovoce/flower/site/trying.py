@@ -26,6 +26,10 @@ from sottovoce.optuna.spaces import check_asked, distributions_of, must_declare
 from sottovoce.space import Space
 
 Objective = Callable[[Trial], Any]
+OTHERWISE = (  # all that the coordinator learns: a bound may be the number of the site's records
+    "the objective does not ask for its parameters as the study's space declares them; how they "
+    "differ is in the site's own log"
+)
 
 
 class Trying:
@@ -107,7 +111,7 @@ class Trying:
         except SpaceError as error:
             log.error("trial %d: %s", trial.number, error)
             memory.end(trial, None, failed, mistake=str(error))
-            raise
+            raise SpaceError(OTHERWISE) from error  # its own words hold what the objective says
         except optuna.exceptions.StorageInternalError as error:
             raise StorageError("the site's storage failed in a trial") from error
         except Exception as error:

@@ -37,11 +37,18 @@ class League:
     members: int  # h
     threshold: int  # t
     twice: int  # 2t − h
-    fewest: int  # speakers that a release needs
+    fewest: int  # speakers that a release needs; the coordinator may leave out the others
     aggregators: int
     opened: tuple[Bound, Bound]  # a site and a record, once t members and the coordinator collude
     doubled: tuple[Bound, Bound] | None  # the same if 2k sites fail; None: there are not so many
+    # if k are in league with a coordinator that leaves out as many others as it may; None: no noise
+    left_out: tuple[Bound, Bound] | None
     roster: str  # digest of all keys; empty while they are not known
+
+    @property
+    def absent(self) -> int:
+        """How many sites a release does without: absent, or left out by the coordinator."""
+        return self.unreliable // 2
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,7 @@ def _league(file: StudyFile, event: Event, releases: int) -> League | None:
         return None
     committee, k = sums.committee(agents), sums.unreliable
     one, fewer = event.counting_on(1), event.counting_on(agents - 2 * k)
+    least = event.counting_on(agents - k // 2 - k)
     if one is None:
         raise InvalidInput("a study without sites promises nothing")
     return League(
@@ -117,6 +125,7 @@ def _league(file: StudyFile, event: Event, releases: int) -> League | None:
         aggregators=sums.aggregators,
         opened=_bounds({one: releases}, file.delta),
         doubled=None if fewer is None else _bounds({fewer: releases}, file.delta),
+        left_out=None if least is None else _bounds({least: releases}, file.delta),
         roster=sums.roster,
     )
 

@@ -72,8 +72,8 @@ def against(promise: Promise) -> str:
             f"{others}, as long as the coordinator adds the noise and keeps what it got to itself."
         )
     return (
-        f"{others}, and the coordinator, with up to {league.unreliable} sites that are in league "
-        f"with it, absent, or careless with their noise."
+        f"{others}, and the coordinator, as long as the sites in league with it, absent or left "
+        f"out by it, or careless with their noise are {league.unreliable} at most, all together."
     )
 
 
@@ -248,13 +248,21 @@ def collude(promise: Promise) -> Section:
         )
         return Section("What if they collude", (Rows(heads, rows),))
     opened = bound(league.opened[0].epsilon), bound(league.opened[1].epsilon)
+    bad, absent = league.unreliable, league.absent
+    without = f", while it leaves out {absent} others" if absent else ""
     rows = (
         (
-            f"the coordinator and up to {league.unreliable} sites",
-            "no more than is promised: their noise is not counted on",
+            f"the coordinator and up to {bad - absent} sites{without}",
+            "no more than is promised: the noise of these is not counted on",
             *within,
         ),
     )
+    if absent:
+        least = ("none holds",) * 2
+        if league.left_out is not None:
+            least = bound(league.left_out[0].epsilon), bound(league.left_out[1].epsilon)
+        who = f"the coordinator and {bad} sites{without}"
+        rows = (*rows, (who, "take the others' noise off, and less is left", *least))
     if league.doubled is not None:
         more = bound(league.doubled[0].epsilon), bound(league.doubled[1].epsilon)
         who = f"{2 * league.unreliable} sites that add no noise, or tell what they added"

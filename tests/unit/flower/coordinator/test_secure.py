@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import random
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,18 +32,20 @@ from sottovoce.federation.server import Server
 from sottovoce.flower.coordinator.coordinator import Coordinator
 from sottovoce.flower.coordinator.journal import read_journal
 from sottovoce.flower.coordinator.secure import SURPLUS, SecureCoordinator, SumExchange
-from sottovoce.flower.site.memory import Memory
+from sottovoce.flower.site.memory import Memory, lock
 from sottovoce.flower.site.site import Site
-from sottovoce.flower.site.summing import Member
+from sottovoce.flower.site.summing import Member, sealed_once
 from sottovoce.flower.sites import Roster, simulated_identity
+from sottovoce.flower.statement.promise import promise_of
 from sottovoce.flower.sumwire import SumReply, answers_in
 from sottovoce.privacy.accountant import epsilon
 from sottovoce.privacy.ledger import read_ledger
+from sottovoce.privacy.noise import SystemEntropy
 from sottovoce.privacy.notes import ANSWERS
 from sottovoce.privacy.release import limited_sum, sensitivity
 from sottovoce.secure_sum import field, sharing
-from sottovoce.secure_sum.grid import rounded
-from sottovoce.secure_sum.keys import SIGNATURE
+from sottovoce.secure_sum.grid import rounded, spoken
+from sottovoce.secure_sum.keys import SEALED, SIGNATURE
 from sottovoce.secure_sum.protocol import answered, opened, speech
 from sottovoce.secure_sum.terms import SecureSum
 
@@ -56,7 +62,15 @@ def stored(parties: Secured, agent: int) -> Memory:
 
 def shares_of(parties: Secured, agent: int, number: int) -> dict[int, np.ndarray]:
     """What a site sent to each member, opened with everybody's keys, which only a test has."""
-    with stored(parties, agent) as memory:
+    return shares_in(parties, str(agent), agent, number)
+
+
+def shares_in(
+    parties: Secured, place: str, agent: int = 0, number: int = 0
+) -> dict[int, np.ndarray]:
+    """The same of a site whose memory is in that folder."""
+    file = parties.file
+    with Memory(parties.folder / place, "journal", file.study, file.direction) as memory:
         packets = memory.sealed(number)
     assert packets is not None
     terms, shares = parties.file.terms, {}
@@ -305,6 +319,47 @@ def test_a_bare_vector_or_a_strangers_packets_are_not_taken(all_parties: Secured
     coordinator.stop()
 
 
+@pytest.mark.parametrize("size", [0, 64, 1 << 20])
+def test_packets_of_another_size_are_not_taken_so_that_they_stop_nobody(
+    size: int, all_parties: Secured
+) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator, agents=range(4))
+    said = all_parties.say(coordinator.call(904))
+    terms, packets = all_parties.file.terms, list(said.packets)
+    sealed, words = bytes(size), f"{terms.study}/0/4/3".encode()
+    content = b"sottovoce/packet/v1/" + words + b"/" + hashlib.sha256(sealed).digest()
+    packets[3] = identities()[4].sign(content) + sealed  # well signed, and it opens for nobody
+    coordinator.take(904, replace(said, packets=tuple(packets)))
+    right = len(said.packets[0])
+    line = read_journal(all_parties.folder / "hub/journal.jsonl")[-1]
+    assert line["reason"] == f"packets must be of {right} bytes each, got one of {64 + size}"
+    second = coordinator.settle()
+    assert second is not None
+    assert second.call(900).speakers == (0, 1, 2, 3)
+    all_parties.add_up(second)
+    assert coordinator.close() is not None  # the others go on
+    coordinator.stop()
+
+
+def test_a_speaker_named_twice_is_not_summed_and_settles_nothing(all_parties: Secured) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator)
+    second = coordinator.settle()
+    assert second is not None
+    call = second.call(900)
+    twice = replace(call, speakers=(0, *call.speakers), packets=(call.packets[0], *call.packets))
+    reply = all_parties.sum(twice)
+    assert (reply.kind, reply.share) == ("refused", b"")
+    assert "speakers must be different agents" in reply.reason
+    with stored(all_parties, 0) as memory:
+        assert memory.answered(0) is None
+    assert all_parties.sum(call).kind == "share"
+    coordinator.stop()
+
+
 def test_a_coordinator_that_asks_for_two_sets_is_refused_by_every_member(
     all_parties: Secured,
 ) -> None:
@@ -320,6 +375,127 @@ def test_a_coordinator_that_asks_for_two_sets_is_refused_by_every_member(
         assert reply.kind == "refused"
         assert "does not answer for two sets" in reply.reason
         assert all_parties.sum(second.call(node)).share == second.answers[node - 900].share
+    coordinator.stop()
+
+
+def test_members_that_are_told_different_sets_give_neither_sum(all_parties: Secured) -> None:
+    coordinator = all_parties.coordinator()
+    step = coordinator.open()
+    all_parties.speak(coordinator)
+    second = coordinator.settle()
+    assert second is not None
+    sets = {everybody: dict(coordinator._spoken) for everybody in (True, False)}
+    del sets[False][4]
+    asked = {which: SumExchange(coordinator, step, said) for which, said in sets.items()}
+    told = {900: True, 901: True, 902: True, 903: False, 904: False}
+    shares = {}
+    for node, which in told.items():
+        reply = all_parties.sum(asked[which].call(node))
+        asked[which].take(node, reply)
+        row = field.from_bytes(reply.share, all_parties.file.study.grid.numbers)
+        assert row is not None
+        shares[node - 900] = row
+        assert all_parties.sum(asked[not which].call(node)).kind == "refused"
+    threshold = all_parties.file.terms.committee.threshold
+    for which, exchange in asked.items():
+        answers = list(exchange.answers.values())
+        assert len(answers) == list(told.values()).count(which) < threshold
+        with pytest.raises(SumRefused, match="shares of 4 members are needed"):
+            opened(all_parties.file.terms, 0, sorted(sets[which]), answers)
+    with pytest.raises(SumRefused, match="do not fit each other"):
+        sharing.joined(shares, threshold)
+    said = [spoken_steps(all_parties, n, 0) for n in range(AGENTS)]
+    for some in combinations(shares, threshold):  # nor do any four of them, of whatever set
+        found = field.decode(sharing.joined({m: shares[m] for m in some}, threshold))
+        assert not any(np.array_equal(found, sum(said[:count])) for count in (4, 5))
+        assert not np.array_equal(found, said[4])
+    coordinator.stop()
+
+
+def test_a_coordinator_begun_anew_gets_the_same_packets_and_no_second_sum(
+    all_parties: Secured,
+) -> None:
+    first = all_parties.coordinator()
+    first.open()
+    all_parties.speak(first)
+    packets, second = dict(first._spoken), first.settle()
+    assert second is not None
+    all_parties.add_up(second)
+    first.stop()
+    shutil.rmtree(all_parties.folder / "hub")  # with all that it had noted
+    again = all_parties.coordinator()
+    again.open()
+    all_parties.speak(again, agents=range(4))
+    assert again._spoken == {n: packets[n] for n in range(4)}  # not one drew other noise
+    second = again.settle()
+    assert second is not None
+    all_parties.add_up(second)
+    assert second.answers == {}  # all have answered for the five
+    with pytest.raises(ProtocolError, match="0 of 5 members answered"):
+        again.close()
+    again.stop()
+
+
+def test_the_noise_of_a_real_site_comes_from_no_generator_that_could_be_seeded(
+    all_parties: Secured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    call, file = coordinator.call(900), all_parties.file
+
+    def seeded(*given: object, **named: object) -> None:
+        raise AssertionError("a generator was asked for")
+
+    for name in ("default_rng", "standard_normal", "normal", "randint", "random", "seed"):
+        monkeypatch.setattr(np.random, name, seeded)
+    drawn = []
+    for place in ("one", "two"):
+        with (
+            lock(all_parties.folder / place, 0.0),
+            Memory(all_parties.folder / place, "journal", file.study, file.direction) as memory,
+        ):
+            random.seed(0)
+            sealed_once(file, call, np.zeros(16), memory, identities()[0])
+        t, shares = file.terms.committee.threshold, shares_in(all_parties, place)
+        drawn.append(field.decode(sharing.joined(shares, t)))
+    assert not np.any(drawn[0] == drawn[1])
+    spread = np.concatenate(drawn).astype(float) / file.study.grid.share
+    assert 0.5 < spread.std() < 1.6
+    coordinator.stop()
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1.0, 1e300, np.nan])
+def test_what_a_site_says_is_as_long_whatever_it_says(size: float, all_parties: Secured) -> None:
+    file, study = all_parties.file, all_parties.file.study
+    mechanism = study.method.mechanism
+    assert mechanism is not None
+    steps = rounded(np.full(16, size), 0, study.weights(0), mechanism, study.grid)
+    noised = spoken(steps, study.grid, SystemEntropy())
+    packets = speech(file.terms, 0, 0, noised, identities()[0])
+    assert {len(packet) for packet in packets} == {SIGNATURE + SEALED + 8 * 16}
+
+
+def test_a_coordinator_that_leaves_a_site_out_leaves_the_noise_of_two_to_two_in_league(
+    all_parties: Secured,
+) -> None:
+    coordinator = all_parties.coordinator()
+    coordinator.open()
+    all_parties.speak(coordinator)
+    del coordinator._spoken[4]  # it did speak
+    second = coordinator.settle()
+    assert second is not None
+    all_parties.add_up(second)
+    total = opened(all_parties.file.terms, 0, (0, 1, 2, 3), list(second.answers.values()))
+    known = spoken_steps(all_parties, 0, 0) + spoken_steps(all_parties, 1, 0)
+    rest = spoken_steps(all_parties, 2, 0) + spoken_steps(all_parties, 3, 0)
+    assert np.array_equal(total - known, rest)  # two shares of noise, where three are counted on
+    league = promise_of(all_parties.file).league
+    fewer = all_parties.file.study.grid.event("").counting_on(2)
+    assert league is not None
+    assert league.left_out is not None
+    assert fewer is not None
+    assert league.left_out[0].epsilon == epsilon({fewer: 2}, all_parties.file.delta)
+    assert len(all_parties.file.study.release_rounds) == 2
     coordinator.stop()
 
 

@@ -163,6 +163,10 @@ def test_a_relative_folder_is_refused(project: Path) -> None:
         ("import nowhere_to_be_found", "ModuleNotFoundError"),
         ("raise ValueError('patient 12345')", "ValueError"),
         ("def objective(:", "SyntaxError"),
+        (
+            "from sottovoce import Float\nFloat('patients', 12345.0, 1.0)",
+            "InvalidInput: objective.py cannot be imported (SpaceError)",
+        ),
         ("target = 1", "InvalidInput: objective.py must define a function objective(trial)"),
         (None, "InvalidInput: a site's project needs an objective.py"),
     ],

@@ -194,9 +194,8 @@ REFUSALS: dict[str, tuple[Callable[[Call], Call], Any, str]] = {
     "other declarations": (
         lambda call: call,
         otherwise,
-        "SpaceError: parameter 'x': the study's space must declare it exactly as the objective "
-        "asks for it, FloatDistribution(high=2.0, log=False, low=0.0, step=None); it declares "
-        "FloatDistribution(high=1.0, log=False, low=0.0, step=None)",
+        "SpaceError: the objective does not ask for its parameters as the study's space declares "
+        "them; how they differ is in the site's own log",
     ),
 }
 

@@ -123,6 +123,43 @@ def test_a_statement_where_nobody_is_trusted_says_who_could_open_what(tmp_path: 
         assert word not in text
 
 
+def test_a_coordinator_may_leave_out_others_and_their_noise_is_not_promised_twice(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "study.toml").touch()
+    promise = promise_of(study_file())  # of five sites two are not counted on
+    league, event = promise.league, promise.event
+    assert league is not None
+    assert isinstance(event, SharedGaussian)
+    # a release needs four: one is left out, two of the four tell their noise, and two are left
+    two = event.counting_on(AGENTS - (AGENTS - league.fewest) - league.unreliable)
+    assert two is not None
+    assert two.unreliable == 3
+    assert league.left_out is not None
+    site, record = league.left_out
+    assert site.epsilon == epsilon({two: promise.releases}, 1e-5) > promise.site.epsilon
+    assert record.epsilon == replace_one({two: promise.releases}, 1e-5) > promise.record.epsilon
+    text = written(promise, tmp_path)
+    within = f"{bound(promise.site.epsilon)} | {bound(promise.record.epsilon)}"
+    beyond = f"{bound(site.epsilon)} | {bound(record.epsilon)}"
+    without = r"sites, while it leaves out 1 others [^\n]*"
+    assert re.search(rf"the coordinator and up to 1 {without}{re.escape(within)}", text)
+    assert re.search(rf"the coordinator and 2 {without}{re.escape(beyond)}", text)
+    assert "or careless with their noise are 2 at most, all together" in text
+
+
+def test_where_none_may_be_absent_none_can_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").touch()
+    promise = promise_of(study_file(unreliable=1))
+    assert promise.league is not None
+    assert (promise.league.absent, promise.league.fewest) == (0, AGENTS)
+    assert promise.league.left_out is not None
+    assert promise.league.left_out == (promise.site, promise.record)
+    text = written(promise, tmp_path)
+    assert "the coordinator and up to 1 sites |" in text
+    assert "leaves out" not in text
+
+
 def test_the_three_questions_have_a_heading_each(project: Path) -> None:
     heads = re.findall(r"(?m)^## (.*)$", written(trusting(project), project))
     assert heads == [
