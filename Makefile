@@ -7,8 +7,11 @@ READY := $(VENV)/.ready
 # small matrices: more threads than one only get in each other's way
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: install demo test test-all chromium mutants bench lint format docs pictures architecture \
-	reference clean
+# what is compiled is kept: else each of the tests' many processes compiles all it imports anew
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: install demo test covered test-all chromium mutants bench lint format docs pictures \
+	architecture reference clean
 
 install: $(READY)
 
@@ -31,13 +34,17 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: install lint
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+# side by side: tests often wait, for a process or the disk
+test: install
+	$(MAKE) --no-print-directory -j 2 lint covered
+
+covered: install
+	$(BIN)/python -m pytest -n 2 --dist worksteal --cov --cov-report=
 	$(BIN)/coverage report --include='*/privacy/*' --fail-under=100
 	$(BIN)/coverage report --fail-under=95
 
 test-all: install lint chromium
-	$(BIN)/python -m pytest -n 2 -m 'slow or not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow or not slow'
 	$(BIN)/python tests/mutants.py
 
 # the report is looked at in a real browser

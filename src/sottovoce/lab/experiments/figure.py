@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -304,6 +305,11 @@ def figure_from_toml(path: Path) -> Figure:
 
 def known_figures() -> dict[str, Figure]:
     """The paper's figures, by name."""
+    return dict(_shipped())
+
+
+@cache
+def _shipped() -> dict[str, Figure]:
     others = _read_others()
     return {name: figure_from(data, name, others) for name, data in others.items()}
 

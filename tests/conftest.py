@@ -1,0 +1,43 @@
+"""What every test process does once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+
+TESTS = Path(__file__).parent
+WHOLE = ("contract", "endtoend", "parity", "property")  # folders
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is covered is what unit tests run.
+
+    To watch each line can double the time of a whole federation; the gates are for unit tests.
+    """
+    for item in items:
+        if item.path.relative_to(TESTS).parts[0] in WHOLE:
+            item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _migrations_read_once() -> Iterator[None]:
+    """Optuna and Flower read the history of their tables whenever they open an SQLite file.
+
+    It is the same each time, in tens of modules, and most of what opening one costs.
+    """
+    read = ScriptDirectory.from_config
+    known: dict[tuple[str | None, ...], ScriptDirectory] = {}
+
+    def from_config(config: Config) -> ScriptDirectory:
+        place = tuple(map(config.get_main_option, ("script_location", "version_locations")))
+        if place not in known:
+            known[place] = read(config)
+        return known[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ScriptDirectory, "from_config", staticmethod(from_config))
+        yield
