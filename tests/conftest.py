@@ -10,13 +10,13 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 TESTS = Path(__file__).parent
-WHOLE = ("contract", "endtoend", "parity", "property")  # folders
+WHOLE = ("contract", "endtoend", "parity")  # folders
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is covered is what unit tests run.
+    """What is covered is what unit and property tests run.
 
-    To watch each line can double the time of a whole federation; the gates are for unit tests.
+    To watch each line can double the time of a whole federation; the gates are for those.
     """
     for item in items:
         if item.path.relative_to(TESTS).parts[0] in WHOLE:
