@@ -84,23 +84,29 @@ def show(kept: Sequence[Kept]) -> None:
 def site_lines(found: SiteResult) -> list[Text]:
     """One site's result, a sentence a line."""
     from sottovoce.flower.deploy.following import in_words
+    from sottovoce.flower.result.data import VERDICTS
 
     count = len(found.trials)
     state = "" if found.over else f" of {found.planned}, so far"
     failed = f", {found.failed} failed" if found.failed else ""
-    lines = [f"{found.site} in {found.study}: {count} trials{state}{failed}."]
+    before = f", and {len(found.earlier)} from before the study" if found.earlier else ""
+    lines = [f"{found.site} in {found.study}: {count} trials{state}{failed}{before}."]
     if found.best is None:
         lines.append("No trial gave a value yet.")
     else:
         where = in_words(found.best.params)
-        lines.append(f"Best: {figure(found.best.value)} at {where} (trial {found.best.number}).")
+        which = "from before the study" if found.best.earlier else f"trial {found.best.number}"
+        lines.append(f"Best: {figure(found.best.value)} at {where} ({which}).")
     if found.left is not None:
         lines.append(found.left)
     if found.alone is not None and found.alone.mean and found.alone.mean[-1] is not None:
         low, high = found.alone.low[-1], found.alone.high[-1]
+        verdict = (
+            "" if found.beside_alone is None else f"The best is {VERDICTS[found.beside_alone]}: "
+        )
         lines.append(
-            f"Alone it could have expected {figure(found.alone.mean[-1])} after as many "
-            f"({figure(low)} to {figure(high)} in four of five simulations: {found.alone.how})."
+            f"{verdict}{figure(found.alone.mean[-1])} after as many trials, {figure(low)} to "
+            f"{figure(high)} in four of five cases ({found.alone.how})."
         )
     if found.importance:
         shares = sorted(found.importance.items(), key=lambda each: -each[1])
@@ -137,8 +143,10 @@ def _together(sites: Sequence[SiteResult]) -> Table:
     from sottovoce.flower.deploy.following import in_words
 
     alone = any(each.alone is not None for each in sites)
+    brought = any(each.earlier for each in sites)
     table = Table(title=f"What each site found ({sites[0].direction}d)")
-    for column in ("site", "best", "at", "trials", "failed", *(["alone"] if alone else [])):
+    more = [*(["earlier"] if brought else []), *(["alone"] if alone else [])]
+    for column in ("site", "best", "at", "trials", "failed", *more):
         table.add_column(column, justify="left" if column in ("site", "at") else "right")
     for each in sites:
         best = each.best
@@ -149,12 +157,28 @@ def _together(sites: Sequence[SiteResult]) -> Table:
             str(len(each.trials)),
             str(each.failed),
         ]
+        if brought:
+            words.append(str(len(each.earlier)))
         if alone:
-            words.append("-" if each.alone is None else figure(each.alone.mean[-1]))
+            words.append(_expected(each))
         table.add_row(*map(Text, words))
+    notes = ["earlier: trials from before the study"] if brought else []
     if alone:
-        table.caption = "alone: what going alone could have expected, by a model of its own trials"
+        notes.append(
+            "alone: what going alone could have expected (in four of five cases), by a model of "
+            "the site's own trials"
+        )
+    table.caption = "; ".join(notes) or None
     return table
+
+
+def _expected(found: SiteResult) -> str:
+    if found.alone is None:
+        return "-"
+    mean, low, high = (
+        figure(each[-1]) for each in (found.alone.mean, found.alone.low, found.alone.high)
+    )
+    return f"{mean} ({low} to {high})"
 
 
 def figure(value: float | None) -> str:

@@ -150,6 +150,33 @@ def fit_map(
     return Matern(coordinates, values[:, :A], values[:, A], values[:, A + 1]), trust
 
 
+def walked(kernel: Matern, points: Array, y: Array, moves: Array, chances: Array) -> Matern:
+    """Kernels drawn from the posterior density of θ: where B random walks from one kernel end.
+
+    kernel, points (1, t, D) and y (1, t) of one history. moves (steps, B, A + 2) are in units of
+    the prior's deviation, chances (steps, B) uniform on [0, 1): a Metropolis step takes a move if
+    the density there is larger, or by chance.
+    """
+    xp = array_namespace(points, y)
+    A, t, B = kernel.coordinates.parameters, y.shape[-1], moves.shape[1]
+    squares = xp.broadcast_to(kernel.coordinates.squares(points), (B, A, t, t))
+    y, mask = xp.broadcast_to(y, (B, t)), xp.ones((B, t), dtype=xp.bool, device=device(y))
+    sizes = [kernel.lengthscale, kernel.variance[:, None], kernel.noise[:, None]]
+    theta = xp.broadcast_to(xp.log(xp.concat(sizes, axis=-1)), (B, A + 2))
+    lower, upper = (_row(y, A, *(b[k] for b in _BOUNDS))[:, :-1] for k in (0, 1))
+    spread = _prior(y, A)[1][:, :-1]
+    height, _ = log_posterior(squares, y, mask, theta)
+    for move, chance in zip(moves, chances, strict=True):
+        moved = theta + spread * move
+        inside = xp.all((moved >= lower) & (moved <= upper), axis=-1)
+        moved = xp.where(inside[:, None], moved, theta)
+        there, _ = log_posterior(squares, y, mask, moved)
+        goes = chance < xp.exp(xp.minimum(there - height, xp.zeros_like(height)))
+        theta, height = xp.where(goes[:, None], moved, theta), xp.where(goes, there, height)
+    values = xp.exp(theta)
+    return Matern(kernel.coordinates, values[:, :A], values[:, A], values[:, A + 1])
+
+
 def log_posterior(
     squares: Array, y: Array, mask: Array, theta: Array, shared: Shared | None = None
 ) -> tuple[Array, Array]:

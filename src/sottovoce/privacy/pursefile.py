@@ -71,6 +71,8 @@ class Purse:
     def new(cls, path: str | Path, limits: Limits, data: str = "") -> Purse:
         """Make one; refused where there is one, or was."""
         path = Path(path)
+        if path.is_dir():
+            raise LedgerError(f"a purse must be a file, {path} is a folder")
         with _errors(path), _alone(path):
             if (path.exists() and path.stat().st_size > 0) or beside(path).exists():
                 raise LedgerError(f"there is a purse {path} already, or there was one")

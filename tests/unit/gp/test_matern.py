@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.gp.matern import Coordinates, Matern, bumps, fit_map, log_posterior
+from sottovoce.gp.matern import Coordinates, Matern, bumps, fit_map, log_posterior, walked
 
 Floats = NDArray[Any]
 
@@ -99,3 +99,38 @@ def test_degenerate_values_and_equal_points_still_give_a_kernel(values: Floats) 
     for size in (kernel.lengthscale, kernel.variance, kernel.noise):
         assert np.all(np.isfinite(size))
         assert np.all(size > 0)
+
+
+def walks(points: Floats, y: Floats, stride: float) -> Matern:
+    """Forty walks from the kernel of highest density."""
+    random = np.random.default_rng(6)
+    kernel = fitted(PLANE, points, y, np.ones(y.shape, bool))
+    moves = stride * random.standard_normal((200, 40, 4))
+    return walked(kernel, points, y, moves, random.random((200, 40)))
+
+
+def test_walks_without_moves_stay_where_they_are() -> None:
+    points = np.random.default_rng(7).random((1, 12, 2))
+    y = np.sin(5 * points[..., 0])
+    still = walks(points, y / y.std(), 0.0)
+    kernel = fitted(PLANE, points, y / y.std(), np.ones((1, 12), bool))
+    np.testing.assert_allclose(still.lengthscale, np.repeat(kernel.lengthscale, 40, axis=0))
+    np.testing.assert_allclose(still.noise, np.repeat(kernel.noise, 40))
+
+
+def test_drawn_kernels_differ_the_less_the_more_is_known_and_stay_within_their_bounds() -> None:
+    points = np.random.default_rng(8).random((1, 40, 2))
+    y = np.sin(5 * points[..., 0])
+    y = y / y.std()
+    few, many = (walks(points[:, :t], y[:, :t], 0.5) for t in (5, 40))
+    spread = [np.std(np.log(each.lengthscale[:, 0])) for each in (few, many)]
+    assert spread[0] > 2 * spread[1] > 0.02
+    for each in (few, many):
+        assert np.all((each.noise >= 1e-6) & (each.noise <= 2.0))
+
+
+def test_drawn_kernels_have_the_prior_where_the_values_hardly_tell() -> None:
+    """One value says nothing of length scales: their logarithms spread as the prior's do."""
+    lengths = np.log(walks(np.full((1, 1, 2), 0.5), np.zeros((1, 1)), 0.8).lengthscale)
+    assert abs(np.mean(lengths) - np.log(0.25 * np.sqrt(2))) < 0.35
+    assert 0.75 < np.std(lengths) < 1.3

@@ -398,3 +398,9 @@ def test_a_purse_that_another_holds_for_a_moment_is_waited_for(
     monkeypatch.setattr("time.sleep", lambda seconds: os.close(held))
     purse.enter("a", "", EVENT, 1)
     assert kept(purse) == {"a": 1}
+
+
+def test_a_folder_is_no_purse_and_none_is_made_in_its_place(tmp_path: Path) -> None:
+    with pytest.raises(LedgerError, match="a purse must be a file"):
+        Purse.new(tmp_path, Limits(1.0, 1e-5))
+    assert not tmp_path.with_name(f"{tmp_path.name}.lock").exists()

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sottovoce.errors import StorageError
-from sottovoce.flower.result.data import TrialResult
-from sottovoce.flower.result.recorded import memory_in, recorded
+from sottovoce.flower.result.recorded import Recorded, memory_in, recorded
 from sottovoce.flower.result.site import best_of
 from sottovoce.flower.site import leaving
 from sottovoce.flower.studyfile import StudyFile
@@ -66,7 +65,8 @@ class Following:
         if len(found.trials) < self._told:
             self._told = 0  # it left, and began anew
         for k in range(self._told, len(found.trials)):
-            self._tell(trial_line(found.trials[: k + 1], self._planned, self._sign))
+            shown = found._replace(trials=found.trials[: k + 1])
+            self._tell(trial_line(shown, self._planned, self._sign))
         if found.heard > self._heard:
             made = sum(number <= found.heard for number in self._study.release_rounds)
             self._tell(f"heard release {made} of {len(self._study.release_rounds)}")
@@ -95,13 +95,16 @@ class Following:
                 self._tell(line)
 
 
-def trial_line(trials: tuple[TrialResult, ...], planned: int, sign: float) -> str:
+def trial_line(found: Recorded, planned: int, sign: float) -> str:
     """The last trial in words: trial 7 of 14: 0.121, best 0.107 at x 0.3."""
-    last, best = trials[-1], best_of(trials, sign)
+    last, best = found.trials[-1], best_of(found.trials, sign, found.earlier)
     begin = f"trial {last.number} of {planned}"
     words = f"{begin} failed: {last.error}" if last.value is None else f"{begin}: {last.value:.4g}"
     if best is None:
         return words
+    if best.earlier:
+        where = in_words(best.params)
+        return f"{words}, best {best.value:.4g} from before the study, at {where}"
     if best.number == last.number:
         return f"{words}, the best so far, at {in_words(best.params)}"
     return f"{words}, best {best.value:.4g} at {in_words(best.params)}"

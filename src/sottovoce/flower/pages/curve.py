@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from sottovoce.flower.pages.pieces import before
 from sottovoce.flower.result.data import SiteResult
 from sottovoce.pages.scale import Axis
 from sottovoce.pages.styles import Key, Style
@@ -17,6 +18,8 @@ from sottovoce.pages.text import counted, escaped, number
 BEST = Style("c0", (), 2.4, 0.0)
 ALONE = Style("reference", (5, 3), 1.6, 0.1)
 TRIAL = Style("control", (), 0.0, 0.0)
+_FIRST = 0.5  # where the axis of trials begins
+_DASH = 14
 _WORSE = 0.9  # of the trials; those that are worse still stand at the edge
 _Pair = tuple[float, float]
 
@@ -27,6 +30,7 @@ class _Lines:
 
     trials: tuple[_Pair, ...]
     best: tuple[_Pair, ...]
+    earlier: tuple[float, ...]
     alone: tuple[_Pair, ...]
     low: tuple[_Pair, ...]
     high: tuple[_Pair, ...]
@@ -53,9 +57,18 @@ def _lines(found: SiteResult) -> _Lines:
         tuple(
             (float(trial.number), trial.value) for trial in found.trials if trial.value is not None
         ),
-        _numbered(found.best_so_far),
+        (*_start(found), *_numbered(found.best_so_far)),
+        tuple(each.value for each in found.earlier),
         *(_numbered(curve or ()) for curve in curves),
     )
+
+
+def _start(found: SiteResult) -> tuple[_Pair, ...]:
+    """The best that was known before the first trial."""
+    if not found.earlier:
+        return ()
+    best = min if found.direction == "minimize" else max
+    return ((_FIRST, best(each.value for each in found.earlier)),)
 
 
 def _numbered(values: Sequence[float | None]) -> tuple[_Pair, ...]:
@@ -64,9 +77,10 @@ def _numbered(values: Sequence[float | None]) -> tuple[_Pair, ...]:
 
 def _chart(found: SiteResult, lines: _Lines) -> str:
     canvas = Canvas(
-        Axis(0.5, max(found.planned, len(found.trials), 2) + 0.5), _y_axis(found, lines)
+        Axis(_FIRST, max(found.planned, len(found.trials), 2) + 0.5), _y_axis(found, lines)
     )
     parts = [canvas.grid(), _initial(found, canvas), _band(lines, canvas)]
+    parts += [_dash(value, canvas) for value in lines.earlier]
     parts += [_dot(pair, canvas) for pair in lines.trials]
     parts += [canvas.line(_steps(lines.alone), ALONE)] if lines.alone else []
     parts.append(canvas.line(_steps(lines.best), BEST))
@@ -84,7 +98,8 @@ def _y_axis(found: SiteResult, lines: _Lines) -> Axis:
     values = [y for line in (lines.best, lines.alone, lines.low, lines.high) for _, y in line]
     tried = np.asarray([y for _, y in lines.trials])
     worse = _WORSE if found.direction == "minimize" else 1 - _WORSE
-    values += [float(np.quantile(tried, worse)), *(() if len(tried) > 8 else tried)]
+    if len(tried):
+        values += [float(np.quantile(tried, worse)), *(() if len(tried) > 8 else tried)]
     low, high = min(values), max(values)
     room = 0.06 * (high - low) or abs(low) / 2 or 0.5
     return Axis(low - room, high + room)
@@ -93,8 +108,8 @@ def _y_axis(found: SiteResult, lines: _Lines) -> Axis:
 def _steps(pairs: Sequence[_Pair]) -> list[_Pair]:
     """Level until the next trial is there."""
     found = [pairs[0]]
-    for (_, before), (x, y) in pairwise(pairs):
-        found += [(x, before), (x, y)] if y != before else [(x, y)]
+    for (_, last), (x, y) in pairwise(pairs):
+        found += [(x, last), (x, y)] if y != last else [(x, y)]
     return found
 
 
@@ -105,6 +120,14 @@ def _dot(pair: _Pair, canvas: Canvas) -> str:
     title = f"<title>trial {pair[0]:.0f}: {number(pair[1])}</title>"
     at = f'cx="{x:.1f}" cy="{y:.1f}"'
     return f'<circle class="trial {kind} {TRIAL.name}" r="4" {at}>{title}</circle>'
+
+
+def _dash(value: float, canvas: Canvas) -> str:
+    """A trial from before the study: a dash at the edge, as it has no place among the others."""
+    x, y = canvas.spot(_FIRST, value)
+    title = f"<title>before the study: {number(value)}</title>"
+    ends = f'x1="{x:.1f}" x2="{x + _DASH}" y1="{y:.1f}" y2="{y:.1f}"'
+    return f'<line class="earlier {TRIAL.name}" {ends}>{title}</line>'
 
 
 def _band(lines: _Lines, canvas: Canvas) -> str:
@@ -127,13 +150,18 @@ def _legend(found: SiteResult, lines: _Lines) -> str:
     best = number(lines.best[-1][1])
     rows = [(swatch(Key("", BEST)), "best so far", best)]
     if lines.alone and found.alone is not None:
-        many = f"four of five of {found.alone.draws} simulations in the band"
+        many = "in the band in four of five cases"
         words = f"alone, as expected <small>{escaped(found.alone.how)}; {many}</small>"
         rows.append((swatch(Key("", ALONE)), words, number(lines.alone[-1][1])))
     dot = f'<circle class="trial filled {TRIAL.name}" r="4" cx="20" cy="5"/>'
     drawn = f'<svg class="swatch" viewBox="0 0 40 10" aria-hidden="true">{dot}</svg>'
     words = "one trial <small>hollow at the edge: beyond it</small>"
     rows.append((drawn, words, counted(len(lines.trials), "value", "values")))
+    if lines.earlier:
+        dash = f'<line class="earlier {TRIAL.name}" x1="13" x2="27" y1="5" y2="5"/>'
+        drawn = f'<svg class="swatch" viewBox="0 0 40 10" aria-hidden="true">{dash}</svg>'
+        words = "from before the study <small>at the edge; the best line begins with them</small>"
+        rows.append((drawn, words, counted(len(lines.earlier), "value", "values")))
     if 0 < found.initial < found.planned:
         line = '<line class="first" x1="20" x2="20" y1="-3" y2="13"/>'
         drawn = f'<svg class="swatch" viewBox="0 0 40 10" aria-hidden="true">{line}</svg>'
@@ -146,7 +174,9 @@ def _legend(found: SiteResult, lines: _Lines) -> str:
 
 def _described(found: SiteResult, lines: _Lines) -> str:
     first, last = lines.best[0][1], lines.best[-1][1]
-    text = f"Chart of {len(lines.trials)} trials. The best value so far goes from "
+    text = f"Chart of {len(lines.trials)} trials"
+    text += f", and {before(found)}" if lines.earlier else ""
+    text += ". The best value so far goes from "
     text += f"{number(first)} to {number(last)}"
     if lines.alone:
         text += f"; alone, {number(lines.alone[-1][1])} could have been expected"

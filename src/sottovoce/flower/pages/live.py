@@ -11,6 +11,7 @@ from sottovoce.flower.pages.curve import search_figure
 from sottovoce.flower.pages.pieces import (
     best_parameters,
     clock,
+    earlier_table,
     notice,
     section,
     seeded,
@@ -18,6 +19,7 @@ from sottovoce.flower.pages.pieces import (
     tiles,
     trials_table,
     value_words,
+    which,
 )
 from sottovoce.flower.pages.result import spent_tiles
 from sottovoce.flower.pages.site import SiteView
@@ -97,12 +99,13 @@ def _site_tiles(view: SiteView) -> list[tuple[str, str, str]]:
     found = view.result
     best, at = "–", "no value yet"
     if found.best is not None:
-        best, at = number(found.best.value), f"in trial {found.best.number}"
+        best, at = number(found.best.value), f"in {which(found.best)}"
     left = view.seconds_left
     time = ("–", "not known yet") if left is None else (f"≈ {_roughly(left)}", "at the pace so far")
     if found.over or found.left is not None:
         time = ("none", "the trials are over")
     failed = f"{found.failed} failed" if found.failed else "none failed"
+    failed += f"; {len(found.earlier)} from before" if found.earlier else ""
     return [
         ("Best value", best, at),
         ("Trials", f"{len(found.trials)} of {found.planned}", failed),
@@ -134,6 +137,7 @@ def _trials(view: SiteView) -> str:
     shown = "<p>None yet.</p>"
     if view.result.trials:
         shown = trials_table(view.result, newest_first=True)
+    shown += earlier_table(view.result)
     if view.dashboard is None:
         return shown
     command = f"<code>optuna-dashboard '{escaped(view.dashboard)}'</code>"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sottovoce.flower.result.data import CoordinatorResult, SiteResult, TrialResult
+from sottovoce.flower.result.data import Best, CoordinatorResult, SiteResult, TrialResult
 from sottovoce.pages.html import pairs_list, table
 from sottovoce.pages.text import counted, epsilon, escaped, number, numbers, scalar
 
@@ -79,6 +79,18 @@ def _meter(spent: float | None, granted: float) -> str:
     )
 
 
+def which(best: Best) -> str:
+    """Which trial was the best."""
+    return "a trial from before the study" if best.earlier else f"trial {best.number}"
+
+
+def before(found: SiteResult) -> str:
+    """How many trials the site brought along; nothing if it brought none."""
+    if not found.earlier:
+        return ""
+    return f"{counted(len(found.earlier), 'trial', 'trials')} from before the study"
+
+
 def best_parameters(found: SiteResult) -> str:
     """The best trial's parameters."""
     if found.best is None:
@@ -94,11 +106,33 @@ def trials_table(found: SiteResult, *, newest_first: bool) -> str:
     heads += [("num", "Ended")]
     known = [(each.number, each.value) for each in found.trials if each.value is not None]
     texts = dict(zip([k for k, _ in known], numbers([value for _, value in known]), strict=True))
-    if found.best is not None and found.best.number in texts:
+    if found.best is not None and not found.best.earlier:
         texts[found.best.number] = f"<b>{texts[found.best.number]}</b>"
     trials = found.trials[::-1] if newest_first else found.trials
     rows = [_trial(each, names, texts.get(each.number)) for each in trials]
     return table("All trials, the best in bold", heads, rows, "trials")
+
+
+def earlier_table(found: SiteResult) -> str:
+    """The trials that the site brought along, folded; nothing if it brought none."""
+    if not found.earlier:
+        return ""
+    names = list(found.earlier[0].params)
+    heads = [("num", "Number there"), ("num", "Value"), *(("num", escaped(n)) for n in names)]
+    texts = numbers([each.value for each in found.earlier])
+    rows = [
+        [
+            ("num", str(each.number)),
+            ("num", text),
+            *(("num", value_words(each.params.get(name, "–"))) for name in names),
+        ]
+        for each, text in zip(found.earlier, texts, strict=True)
+    ]
+    return (
+        f"<details><summary>{before(found)}</summary>\n"
+        "<p>This site knows them, and learns from them; none of them is a trial of the study.</p>\n"
+        f"{table('Trials from before the study', heads, rows, 'trials')}</details>"
+    )
 
 
 def _trial(trial: TrialResult, names: Sequence[str], value: str | None) -> list[tuple[str, str]]:

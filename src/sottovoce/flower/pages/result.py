@@ -8,9 +8,11 @@ from sottovoce.files import private, write_whole
 from sottovoce.flower.pages.curve import search_figure
 from sottovoce.flower.pages.pieces import (
     Result,
+    before,
     best_parameters,
     bounded,
     clock,
+    earlier_table,
     notice,
     section,
     seeded,
@@ -18,8 +20,9 @@ from sottovoce.flower.pages.pieces import (
     spending,
     tiles,
     trials_table,
+    which,
 )
-from sottovoce.flower.result.data import CoordinatorResult, SiteResult
+from sottovoce.flower.result.data import VERDICTS, CoordinatorResult, SiteResult
 from sottovoce.pages.html import document, looks, own_text, table
 from sottovoce.pages.text import counted, epsilon, escaped, number
 
@@ -64,7 +67,7 @@ def _site(found: SiteResult) -> str:
 {section("How the search went", search_figure(found) + _together(found), "search")}
 {section("Which parameters mattered", _mattered(found), "mattered")}
 {section("What was spent", spending(found), "spent")}
-{section("All trials", trials_table(found, newest_first=False), "trials")}
+{section("All trials", trials_table(found, newest_first=False) + earlier_table(found), "trials")}
 </main>"""
 
 
@@ -73,12 +76,12 @@ def _lead(found: SiteResult) -> str:
     if not found.over:
         count = f"{len(found.trials)} of {counted(found.planned, 'trial', 'trials')} so far"
     failed = f", {found.failed} of them without a value" if found.failed else ""
+    failed += f", and {before(found)}" if found.earlier else ""
     if found.best is None:
         return f"{count}{failed}: no best parameters yet."
     word = "lowest" if found.direction == "minimize" else "highest"
     return (
-        f"The {word} value was {number(found.best.value)}, in trial {found.best.number}; "
-        f"{count}{failed}."
+        f"The {word} value was {number(found.best.value)}, in {which(found.best)}; {count}{failed}."
     )
 
 
@@ -89,10 +92,13 @@ def _left(found: SiteResult) -> str:
 def _site_tiles(found: SiteResult) -> list[tuple[str, str, str]]:
     best = "–" if found.best is None else number(found.best.value)
     shown = [("Best value", best, "minimised" if found.direction == "minimize" else "maximised")]
-    end = None if found.alone is None or not found.alone.mean else found.alone.mean[-1]
-    if end is not None:
-        shown.append(("Alone, as expected", number(end), "after as many trials"))
-    shown.append(("Trials", str(len(found.trials)), f"of {found.planned}, {found.failed} failed"))
+    alone = _alone(found)
+    if alone is not None:
+        mean, low, high = map(number, alone)
+        shown.append(("Alone, as expected", mean, f"{low} to {high} in four of five cases"))
+    more = f"; {len(found.earlier)} from before" if found.earlier else ""
+    failed = f"of {found.planned}, {found.failed} failed{more}"
+    shown.append(("Trials", str(len(found.trials)), failed))
     return [*shown, *spent_tiles(found)]
 
 
@@ -106,30 +112,25 @@ def spent_tiles(found: Result) -> list[tuple[str, str, str]]:
 
 def _together(found: SiteResult) -> str:
     """What the chart says of going alone, in words."""
-    alone, best = found.alone, found.best
-    ends = (
-        [] if alone is None else [each[-1] for each in (alone.mean, alone.low, alone.high) if each]
-    )
-    mean, low, high = ends if len(ends) == 3 else (None, None, None)
-    if best is None or mean is None or low is None or high is None:
+    alone, best, verdict = _alone(found), found.best, found.beside_alone
+    if alone is None or best is None or verdict is None:
         return "<p>What going alone would have given cannot be told from so few values.</p>"
-    sign = -1 if found.direction == "minimize" else 1
-    worst_alone, best_alone = sorted((sign * low, sign * high))
-    if sign * best.value > best_alone:
-        verdict = "better than four of five simulated searches alone reached"
-    elif sign * best.value < worst_alone:
-        verdict = "worse than four of five simulated searches alone reached"
-    else:
-        verdict = (
-            "within what a search alone may reach, so that one study cannot tell whether it helped"
-        )
+    mean, low, high = map(number, alone)
+    cannot = "" if verdict != "about" else " One study cannot tell whether sharing helped."
     return (
-        f"<p>Alone, {number(mean)} could have been expected after as many trials, and between "
-        f"{number(min(low, high))} and {number(max(low, high))} in four of five cases. "
-        f"{number(best.value)} is {verdict}. The expectation is a simulation on a model "
-        f"of this site’s own trials, and leans towards going alone: where little was tried it "
-        f"imagines better values than there may be.</p>"
+        f"<p>{number(best.value)} is {VERDICTS[verdict]}: {mean} after as many trials, and between "
+        f"{low} and {high} in four of five cases.{cannot} The expectation is a simulation on a "
+        f"model of this site’s own trials, and leans a little towards going alone.</p>"
     )
+
+
+def _alone(found: SiteResult) -> tuple[float, float, float] | None:
+    """What going alone could have expected in the end: the mean, and the band's ends."""
+    alone = found.alone
+    if alone is None or not alone.mean:
+        return None
+    mean, low, high = (each[-1] for each in (alone.mean, alone.low, alone.high))
+    return None if mean is None or low is None or high is None else (mean, low, high)
 
 
 def _mattered(found: SiteResult) -> str:

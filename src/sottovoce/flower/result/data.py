@@ -6,13 +6,19 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from sottovoce.errors import StorageError
 from sottovoce.federation.searcher import Direction
 from sottovoce.files import private, write_text
 
 NAME = "result.json"
+Verdict = Literal["better", "about", "worse"]
+VERDICTS: dict[Verdict, str] = {
+    "better": "better than alone would have been expected to give",
+    "about": "about what alone would have been expected to give",
+    "worse": "worse than alone would have been expected to give",
+}
 SCHEMA = 1  # of what follows; a file of another is refused, and made anew from the site's memory
 
 
@@ -23,6 +29,7 @@ class Best:
     params: Mapping[str, Any]
     value: float
     number: int  # of the trial
+    earlier: bool = False  # whether it is from before the study, and the number that of there
 
 
 @dataclass(frozen=True)
@@ -38,11 +45,20 @@ class TrialResult:
 
 
 @dataclass(frozen=True)
+class EarlierTrial:
+    """One that the site brought along from before the study: it is known, and counts as none."""
+
+    number: int  # in the study that it comes from, from 0 as Optuna counts
+    params: Mapping[str, Any]
+    value: float
+
+
+@dataclass(frozen=True)
 class Alone:
     """The best so far that going alone would have been expected to give, trial by trial.
 
-    mean, and between low and high four of five simulated searches; as long as `best_so_far`. The
-    initial trials are the site's own, so up to those all three are its own curve.
+    mean, and low and high, between which it is in about four of five cases; as long as
+    `best_so_far`. The initial trials are the site's own: up to those all three are its own curve.
     """
 
     mean: tuple[float | None, ...]
@@ -70,8 +86,8 @@ class SiteResult:
     simulation: bool  # then its noise protects nobody
     planned: int  # trials of the whole study
     initial: int  # so many of them before the first release
-    best: Best | None
-    trials: tuple[TrialResult, ...]
+    best: Best | None  # of all that it knows
+    trials: tuple[TrialResult, ...]  # the study's
     failed: int
     best_so_far: tuple[float | None, ...]  # after each trial; None before the first value
     alone: Alone | None  # None: it cannot be told
@@ -86,7 +102,24 @@ class SiteResult:
     releases: int  # heard, or spoken in
     releases_planned: int
     left: str | None = None  # why it left the study, if it did
+    earlier: tuple[EarlierTrial, ...] = ()  # from before the study
     schema: int = SCHEMA
+
+    @property
+    def beside_alone(self) -> Verdict | None:
+        """How the best value stands beside what going alone could have expected, if that is told.
+
+        About the same, if it is within the band; then one study cannot tell whether sharing helped.
+        """
+        if self.alone is None or self.best is None or not self.alone.mean:
+            return None
+        low, high = self.alone.low[-1], self.alone.high[-1]
+        if low is None or high is None:
+            return None
+        if low <= self.best.value <= high:
+            return "about"
+        above = self.best.value > high
+        return "better" if above == (self.direction == "maximize") else "worse"
 
     @property
     def spoke(self) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from sottovoce.errors import InvalidInput
+from sottovoce.errors import InvalidInput, check
 from sottovoce.flower.pages.result import write_page
 from sottovoce.flower.result.coordinator import LEDGER, coordinator_result
 from sottovoce.flower.result.data import CoordinatorResult, SiteResult, write_result
@@ -58,6 +58,7 @@ class Party:
 def parties_in(folder: Path) -> list[Party]:
     """All parties in a folder, the coordinator last."""
     folder = folder.absolute()
+    check(folder.is_dir(), "what has a result must be a folder that is there", folder=str(folder))
     found = list(_in(folder))
     if not found:
         raise InvalidInput(
@@ -84,6 +85,8 @@ def _in(folder: Path) -> Iterator[Party]:
         sites = [each for each in sorted(folder.glob("site-*"), key=_number) if memory_in(each)]
         yield from (Party(above, each, each.name, True, seeded) for each in sites)
         yield Party(above, folder, "the coordinator", site=False)
+    elif memory_in(folder) and (above / LEDGER).is_file():
+        yield from (party for party in _in(above) if party.folder == folder)
     elif folder.is_dir():
         for each in sorted(folder.iterdir(), key=_number):
             if (each / STUDY).is_file():

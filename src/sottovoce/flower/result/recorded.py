@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import optuna
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from sottovoce.errors import StorageError
-from sottovoce.flower.result.data import TrialResult
+from sottovoce.flower.result.data import EarlierTrial, TrialResult
 from sottovoce.flower.site.memory import NAME, STORAGES, counts
 
 
@@ -31,6 +31,7 @@ class Recorded(NamedTuple):
     agent: int | None
     heard: int  # round of the last broadcast that it heard; -1: none
     spoke: int  # last round that it spoke in; -1: none
+    earlier: tuple[EarlierTrial, ...] = ()  # from before the study
 
 
 def memory_in(folder: Path) -> Path | None:
@@ -82,7 +83,13 @@ def _read(noted: Mapping[str, Any], trials: list[FrozenTrial]) -> Recorded:
         noted.get("site"),
         -1 if heard is None else heard["round"],
         max(rounds, default=-1),
+        tuple(_earlier(each) for each in trials if "imported" in each.user_attrs),
     )
+
+
+def _earlier(trial: FrozenTrial) -> EarlierTrial:
+    noted = trial.user_attrs
+    return EarlierTrial(noted["imported"], noted["asked"], cast(float, trial.value))
 
 
 def _trial(number: int, trial: FrozenTrial) -> TrialResult:

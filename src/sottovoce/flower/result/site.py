@@ -14,7 +14,7 @@ from sottovoce.errors import SpaceError, StudyMismatch
 from sottovoce.federation.aggregate import planned_event
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.flower.result.alone import FEWEST, IMPORTANCE, OwnModel
-from sottovoce.flower.result.data import Best, SiteResult, TrialResult
+from sottovoce.flower.result.data import Best, EarlierTrial, SiteResult, TrialResult
 from sottovoce.flower.result.recorded import Recorded, recorded
 from sottovoce.flower.site import leaving
 from sottovoce.flower.studyfile import StudyFile
@@ -45,7 +45,7 @@ def site_result(
     values = [trial.value for trial in found.trials]
     sign = 1.0 if file.direction == "maximize" else -1.0
     planned = file.study.method.initial + file.study.rounds
-    model = _model(file.study, found.trials, sign) if modelled else None
+    model = _model(file.study, found, sign) if modelled else None
     importance = None if model is None else model.importance()
     initial = file.study.method.initial
     return SiteResult(
@@ -59,31 +59,41 @@ def site_result(
         simulation=simulation,
         planned=planned,
         initial=initial,
-        best=best_of(found.trials, sign),
+        best=best_of(found.trials, sign, found.earlier),
         trials=found.trials,
         failed=values.count(None),
-        best_so_far=best_so_far(values, sign),
+        best_so_far=best_so_far(values, sign, known_before(found.earlier, sign)),
         alone=None if model is None else model.alone(initial, len(values), sign),
         importance=importance,
         importance_by=_importance_by(model, importance),
         left=leaving.why(folder),
+        earlier=found.earlier,
         **_spent(file, found),
     )
 
 
-def best_of(trials: Sequence[TrialResult], sign: float) -> Best | None:
+def best_of(
+    trials: Sequence[TrialResult], sign: float, earlier: Sequence[EarlierTrial] = ()
+) -> Best | None:
     """The best trial, the first of equals; sign −1: values are minimised."""
-    known = [(trial, trial.value) for trial in trials if trial.value is not None]
-    if not known:
-        return None
-    best, value = max(known, key=lambda each: sign * each[1])
-    return Best(best.params, value, best.number)
+    known = [Best(each.params, each.value, each.number, earlier=True) for each in earlier]
+    known += [
+        Best(trial.params, trial.value, trial.number) for trial in trials if trial.value is not None
+    ]
+    return max(known, key=lambda each: sign * each.value, default=None)
 
 
-def best_so_far(values: Sequence[float | None], sign: float) -> tuple[float | None, ...]:
-    """The best value after each trial."""
-    raw = np.asarray([math.nan if value is None else sign * value for value in values], float)
-    best = sign * np.fmax.accumulate(raw) if len(raw) else raw
+def known_before(earlier: Sequence[EarlierTrial], sign: float) -> float | None:
+    """The best value from before the study."""
+    return sign * max(sign * each.value for each in earlier) if earlier else None
+
+
+def best_so_far(
+    values: Sequence[float | None], sign: float, before: float | None = None
+) -> tuple[float | None, ...]:
+    """The best value after each trial; `before`: the best that was known already."""
+    raw = [math.nan if value is None else sign * value for value in (before, *values)]
+    best = sign * np.fmax.accumulate(np.asarray(raw, float))[1:]
     return tuple(None if math.isnan(value) else float(value) for value in best)
 
 
@@ -96,15 +106,16 @@ def study_name(project: Path) -> str:
         return project.absolute().name
 
 
-def _model(study: FederatedStudy, trials: Sequence[TrialResult], sign: float) -> OwnModel | None:
-    if not trials:
+def _model(study: FederatedStudy, found: Recorded, sign: float) -> OwnModel | None:
+    known: list[TrialResult | EarlierTrial] = [*found.earlier, *found.trials]
+    if not known:
         return None
     try:
-        points = np.stack([study.space.encode(trial.params) for trial in trials])
+        points = np.stack([study.space.encode(each.params) for each in known])
     except SpaceError:
         return None  # of a space that was changed by hand
-    raw = [math.nan if trial.value is None else sign * trial.value for trial in trials]
-    return OwnModel.fitted(study, points, np.asarray(raw))
+    raw = [math.nan if each.value is None else sign * each.value for each in known]
+    return OwnModel.fitted(study, points, np.asarray(raw), len(found.earlier))
 
 
 def _importance_by(model: OwnModel | None, importance: object) -> str:

@@ -8,11 +8,12 @@ from sottovoce.flower.result.data import (
     Alone,
     Best,
     CoordinatorResult,
+    EarlierTrial,
     RoundResult,
     SiteResult,
     TrialResult,
 )
-from sottovoce.flower.result.site import best_so_far
+from sottovoce.flower.result.site import best_of, best_so_far, known_before
 
 HOSTILE = "<script>alert('\"&')</script>"
 VALUES = (0.31, 0.42, None, 0.28, 0.29, 0.21, 9.5, 0.2, 0.19, 0.195, 0.187, 0.1875)
@@ -73,6 +74,21 @@ def whole_site() -> SiteResult:
         alone=Alone(mean, low, high, 24, "the search gp alone, on drawn functions"),
         importance={"penalty": 0.61, "depth": 0.3, HOSTILE: 0.09},
         importance_by="total Sobol' indices",
+    )
+
+
+def with_earlier(found: SiteResult, best: float = 0.25) -> SiteResult:
+    """The same of a site that brought three trials along."""
+    earlier = tuple(
+        EarlierTrial(7 * k, {"penalty": 0.1 * k, "depth": k, "kernel": HOSTILE}, best + 0.1 * k)
+        for k in range(3)
+    )
+    values = [trial.value for trial in found.trials]
+    return replace(
+        found,
+        earlier=earlier,
+        best=best_of(found.trials, -1.0, earlier),
+        best_so_far=best_so_far(values, -1.0, known_before(earlier, -1.0)),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.unit.flower.pages.elements import Elements, words
-from tests.unit.flower.pages.made_up import HOSTILE, coordinator, site, whole_site
+from tests.unit.flower.pages.made_up import HOSTILE, coordinator, site, whole_site, with_earlier
 
 from sottovoce.flower.pages.result import result_page, write_page
 from sottovoce.flower.result.data import CoordinatorResult, SiteResult
@@ -56,7 +56,11 @@ def test_a_site_sees_its_best_its_trials_what_mattered_and_both_epsilons() -> No
 
 @pytest.mark.parametrize(
     ("end", "verdict"),
-    [(0.5, "better than four of five"), (0.1, "worse than four of five"), (0.18, "cannot tell")],
+    [
+        (0.5, "is better than alone would have been expected to give: 0.5 after as many"),
+        (0.1, "is worse than alone would have been expected to give"),
+        (0.18, "is about what alone would have been expected to give"),
+    ],
 )
 def test_beside_going_alone_nothing_is_claimed_that_one_study_cannot_tell(
     end: float, verdict: str
@@ -69,9 +73,41 @@ def test_beside_going_alone_nothing_is_claimed_that_one_study_cannot_tell(
     }
     text = words(result_page(replace(found, alone=replace(found.alone, **curves))))
     assert verdict in text
+    assert f"between {end - 0.02:g} and {end + 0.02:g} in four of five cases" in text
+    assert ("One study cannot tell whether sharing helped" in text) == ("about" in verdict)
     upside_down = replace(found, direction="maximize", alone=replace(found.alone, **curves))
-    opposite = {"better": "worse", "worse": "better"}.get(verdict.split()[0], "cannot tell")
+    now, then = ("worse", "better") if "better" in verdict else ("better", "worse")
+    opposite = verdict.partition(":")[0].replace(then, now)
     assert opposite in words(result_page(upside_down))
+
+
+def test_trials_from_before_the_study_are_counted_drawn_at_the_edge_and_listed_apart() -> None:
+    found = with_earlier(whole_site())
+    page = result_page(found)
+    text = words(page)
+    assert "16 trials, 1 of them without a value, and 3 trials from before the study." in text
+    assert "of 16, 1 failed; 3 from before" in text
+    assert page.count("<title>before the study: ") == 3
+    assert "none of them is a trial of the study" in text
+    assert "The lowest value was 0.179, in trial 16" in text
+    listed = page.partition("<details>")[2]
+    assert listed.count("<tr") == 4
+    assert HOSTILE not in page
+
+
+def test_a_best_from_before_the_study_is_said_to_be_that() -> None:
+    found = with_earlier(whole_site(), 0.1)
+    page = result_page(found)
+    assert "The lowest value was 0.1, in a trial from before the study" in words(page)
+    assert "<td" in page
+    assert "<b>" not in page.partition('id="trials"')[2]
+    assert "before the study" not in result_page(whole_site())
+
+
+def test_before_its_first_trial_a_site_sees_what_it_brought_along() -> None:
+    page = result_page(with_earlier(site(())))
+    assert page.count("<title>before the study: ") == 3
+    assert "The best value so far goes from 0.25 to 0.25" in page
 
 
 def test_without_values_the_page_says_so() -> None:

@@ -8,20 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import optuna
 import pytest
-from optuna.trial import Trial
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.trial import Trial, create_trial
 from tests.endtoend.parties import FILES, Parties
 
 from sottovoce.errors import InvalidInput, StorageError, StudyMismatch
 from sottovoce.federation.methods import GP
 from sottovoce.federation.study import FederatedStudy
-from sottovoce.flower.result import CoordinatorResult, SiteResult, read_result, write_result
+from sottovoce.flower.result import (
+    Alone,
+    CoordinatorResult,
+    SiteResult,
+    read_result,
+    write_result,
+)
 from sottovoce.flower.result.alone import OwnModel
 from sottovoce.flower.result.coordinator import coordinator_result
 from sottovoce.flower.result.data import to_json
 from sottovoce.flower.result.found import parties_in
 from sottovoce.flower.result.recorded import recorded
 from sottovoce.flower.result.site import best_so_far, site_result
+from sottovoce.flower.site.importing import import_trials
 from sottovoce.flower.site.memory import Memory
 from sottovoce.privacy.ledger import read_ledger
 from sottovoce.space import Category, Float, Space
@@ -182,6 +191,87 @@ def test_parties_are_found_in_a_simulations_folder(parties: Parties, tmp_path: P
     assert [party.name for party in parties_in(stage)] == [party.name for party in found]
 
 
+@pytest.fixture(scope="module")
+def brought(tmp_path_factory: pytest.TempPathFactory) -> Parties:
+    """A whole study in which site 0 has brought eight trials along, one better than any after."""
+    folder = tmp_path_factory.mktemp("brought")
+    storage = f"sqlite:///{folder / 'old.db'}"
+    old = optuna.create_study(storage=storage)
+    for x in (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0):
+        where: dict[str, BaseDistribution] = {"x": FloatDistribution(0.0, 1.0)}
+        value = (x - 0.3) ** 2
+        old.add_trial(create_trial(params={"x": x}, distributions=where, value=value))
+    found = Parties(folder, FILE, lambda trial: 0.01 + (trial.suggest_float("x", 0, 1) - 0.3) ** 2)
+    import_trials(FILE, folder / "site-0", storage)
+    found.run()
+    return found
+
+
+def test_trials_from_before_the_study_are_told_apart_and_count_for_the_best(
+    brought: Parties, tmp_path: Path
+) -> None:
+    result = told(brought.folder.parent / "site-0")
+    assert [each.value for each in result.earlier][:3] == pytest.approx([0.09, 0.0, 0.04])
+    assert [each.number for each in result.earlier] == [*range(8)]
+    assert len(result.trials) == result.planned
+    assert result.failed == 0
+    assert result.best is not None
+    assert (result.best.value, result.best.number, result.best.earlier) == (0.0, 1, True)
+    assert result.best_so_far == (0.0,) * result.planned
+    assert result.alone is not None
+    assert result.alone.mean[: result.initial] == (0.0,) * result.initial
+    assert len(result.alone.mean) == len(result.trials)
+    assert result.beside_alone == "about"
+    path = write_result(result, tmp_path)
+    assert read_result(path, SiteResult) == result
+
+
+def test_nobody_else_learns_of_trials_from_before_the_study(brought: Parties) -> None:
+    assert told(brought.folder.parent / "site-1").earlier == ()
+    result = json.dumps(to_json(coordinator_result(brought.folder, study="tests")))
+    assert "earlier" not in result
+    for path in brought.folder.iterdir():
+        assert b"imported" not in path.read_bytes()
+
+
+def test_what_alone_could_have_expected_is_bounded_where_the_best_values_lie_close() -> None:
+    space = Space([Float(name, 0.0, 1.0) for name in "abcd"])
+    study = FederatedStudy(space, GP, agents=1, rounds=1)
+    points = np.random.default_rng(0).random((16, 4))
+    values = np.minimum(1.0, 2.6 - np.sum((points - 0.5) ** 2, axis=1) * 4)  # a plateau
+    assert np.sum(values == 1.0) > 4
+    model = OwnModel.fitted(study, points, values)
+    assert model is not None
+    alone = model.alone(4, 16, 1.0)
+    assert alone is not None
+    assert alone.high[-1] == pytest.approx(1.0)
+    open_ended = OwnModel.fitted(study, points, points.sum(axis=1))
+    assert open_ended is not None
+    alone = open_ended.alone(4, 16, 1.0)
+    assert alone is not None
+    assert alone.high[-1] is not None
+    assert alone.high[-1] > np.max(points.sum(axis=1)) + 0.05
+
+
+@pytest.mark.parametrize(
+    ("best", "verdict"), [(0.4, "better"), (0.5, "about"), (0.6, "about"), (0.7, "worse")]
+)
+def test_a_best_within_the_band_is_about_what_alone_would_have_given(
+    parties: Parties, best: float, verdict: str
+) -> None:
+    result = told(parties.folder.parent / "site-0")
+    assert result.best is not None
+    found = replace(
+        result,
+        best=replace(result.best, value=best),
+        alone=Alone((0.55,), (0.5,), (0.6,), 24, "somehow"),
+    )
+    assert found.beside_alone == verdict
+    opposite = {"better": "worse", "worse": "better"}.get(verdict, verdict)
+    assert replace(found, direction="maximize").beside_alone == opposite
+    assert replace(found, alone=None).beside_alone is None
+
+
 def test_what_matters_is_found_among_parameters_that_do_not() -> None:
     space = Space([Float("idle", 0.0, 1.0), Float("x", 0.0, 1.0), Category("kind", ("a", "b"))])
     study = FederatedStudy(space, GP, agents=1, rounds=1)
@@ -207,3 +297,4 @@ def test_the_best_so_far_passes_over_failures() -> None:
     assert best_so_far([None, 2.0, None, 3.0, 1.0], 1.0) == (None, 2.0, 2.0, 3.0, 3.0)
     assert best_so_far([None, 2.0, 3.0, 1.0], -1.0) == (None, 2.0, 2.0, 1.0)
     assert best_so_far([], -1.0) == ()
+    assert best_so_far([None, 2.0, 0.5], -1.0, 1.0) == (1.0, 1.0, 0.5)
