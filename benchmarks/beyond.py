@@ -3,11 +3,13 @@
 Usage: python benchmarks/beyond.py run SECTION [SECTION ...] [--jobs 16] [--device cuda]
        [--batch 2048] [--problems bowl,steep] [--runs 2] [--out results]
        python benchmarks/beyond.py page [--out results] [--page docs/beyond.md]
+       [--topics ways,alone]
        python benchmarks/beyond.py left [--out results]
 
 What the sections are says `sottovoce.lab.peers.sections`. Runs are kept in --out and not computed
 again: a command that is given again goes on where it stopped. --runs does the first few of
-each; `page` takes whatever is there, and says what is not. `page` also draws docs/growth.png.
+each; `page` takes whatever is there, and says what is not; --topics makes anew only a part of the
+page, where the runs of the rest are not at hand. `page` also draws docs/growth.png.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from sottovoce.errors import InvalidInput, SottovoceError
-from sottovoce.lab.peers.page import FIGURE, update_page
+from sottovoce.lab.peers.page import FIGURE, TOPICS, update_page
 from sottovoce.lab.peers.sections import SECTIONS, tasks_of
 from sottovoce.lab.peers.work import do_all
 from sottovoce.lab.problems.suite import names_in
@@ -49,11 +51,13 @@ def run(arguments: argparse.Namespace) -> None:
 def page(arguments: argparse.Namespace) -> None:
     from sottovoce.lab.peers.growth import draw_growth
 
-    try:
-        print(draw_growth(arguments.out, arguments.page.parent / FIGURE))
-    except InvalidInput as error:  # the page then says that growth was not measured
-        print(error)
-    print(update_page(arguments.out, arguments.page))
+    topics = arguments.topics.split(",") if arguments.topics else tuple(TOPICS)
+    if "growth" in topics:
+        try:
+            print(draw_growth(arguments.out, arguments.page.parent / FIGURE))
+        except InvalidInput as error:  # the page then says that growth was not measured
+            print(error)
+    print(update_page(arguments.out, arguments.page, topics))
 
 
 def left(arguments: argparse.Namespace) -> None:
@@ -79,6 +83,8 @@ def main() -> None:
             command.add_argument("--batch", type=int, help="agents at a time; bounds the memory")
         if do is page:
             command.add_argument("--page", type=Path, default=Path("docs/beyond.md"))
+            words = f"what is made anew, with commas between; the rest stays: {', '.join(TOPICS)}"
+            command.add_argument("--topics", help=words)
     arguments = parser.parse_args()
     try:
         arguments.do(arguments)

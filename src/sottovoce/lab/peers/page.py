@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sottovoce.errors import StorageError
+from sottovoce.errors import InvalidInput, StorageError, suggestion
 from sottovoce.files import write_text
 from sottovoce.lab.peers.comparison import filled, paired
 from sottovoce.lab.peers.readings import Counts, Reading, counted, curves_in, reading, readings
@@ -23,7 +24,6 @@ from sottovoce.lab.peers.sections import (
     OURS,
     PAPER,
     SAMPLER,
-    SECTIONS,
     TEN,
     THIRTY,
     VOTE,
@@ -56,47 +56,75 @@ FTS = ("dp-fts-de/own", "dp-fts-de/features")
 LIES = "sottovoce/dishonest"
 TIMED = 10  # suggestions that are not timed: random for most searches
 FIGURE = "growth.png"
+SIZES = {"main": MAIN, "thirty": THIRTY, "ten": TEN}
+GROWTH = tuple(name for name in FEDERATIONS if name.startswith("growth-"))
+Made = tuple[list[str], list[str]]  # lines of the summary, and of a chapter
 
 
-def update_page(folder: Path, document: Path) -> Path:
-    """Put what the folder's runs say between the document's marks."""
+@dataclass(frozen=True)
+class Topic:
+    """A part of the page that is made by itself: lines of the summary, and a chapter."""
+
+    label: str  # how its lines of the summary begin
+    heading: str  # how its chapter's does
+    sections: tuple[str, ...]  # of runs
+    made: Callable[[Path, Path], Made]  # from their folder; and the page's, for a figure
+
+
+def update_page(folder: Path, document: Path, topics: Sequence[str] | None = None) -> Path:
+    """Put what the folder's runs say between the document's marks.
+
+    topics: what is made anew, all unless said; the rest of the page stays as it is.
+    """
+    topics = tuple(TOPICS) if topics is None else topics
+    for name in topics:
+        if name not in TOPICS:
+            raise InvalidInput(f"unknown topic {name!r}; {suggestion(name, TOPICS)}")
     try:
         text = document.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise StorageError(f"{document} cannot be read: {error}") from error
     head, found, rest = text.partition(BEGIN)
-    _, closed, tail = rest.partition(END)
+    before, closed, tail = rest.partition(END)
     if not (found and closed):
         raise StorageError(f"{document} must have the marks {BEGIN!r} and {END!r}")
-    body = "\n".join(_made(folder, document.parent)).strip()
+    body = "\n".join(_body(folder, document.parent, before, topics)).strip()
     write_text(document, f"{head}{BEGIN}\n\n{body}\n\n{END}{tail}")
     return document
 
 
-def _made(folder: Path, beside: Path) -> list[str]:
+def _body(folder: Path, beside: Path, before: str, topics: Sequence[str]) -> list[str]:
     """All of it: first the summary, then the tables that it is taken from."""
-    main = readings(folder, FEDERATIONS["main"])
-    consortia = {
-        size: readings(folder, FEDERATIONS[name])
-        for name, size in (("thirty", THIRTY), ("ten", TEN))
-    }
-    private = readings(folder, _also("peers", "dp-fts-de"))
-    short, tables = list[str](), list[str]()
-    for size, found in {MAIN: main, **consortia}.items():
-        if found:
-            counts = counted(found)
-            short.append(f"- **{_size(size)}: {_advice(counts)}.** {sentence(counts)}")
-            tables += [*_title(size, found), *federation_table(found, _shown(found))]
-    for bullet, lines in (
-        _differ(folder),
-        _real(folder),
-        _private(private),
-        _growth(beside),
-        _alone(folder),
-    ):
-        short += bullet
-        tables += lines
-    return ["## In short", "", *short, "", *tables, *_missing(folder)]
+    chapters = ["## " + each.strip() for each in f"\n{before}".split("\n## ")[1:]]
+    short, tables, missing = list[str](), list[str](), list[str]()
+    for name, topic in TOPICS.items():
+        if name in topics:
+            bullets, lines = topic.made(folder, beside)
+            left = [line for section in topic.sections for line in _missing(folder, section)]
+        else:
+            label = f"- **{topic.label}"
+            bullets = [line for line in before.splitlines() if line.startswith(label)]
+            lines = [each + "\n" for each in chapters if each.startswith(f"## {topic.heading}")]
+            unsaid = tuple(f"- `{section}`:" for section in topic.sections)
+            left = [line for line in before.splitlines() if line.startswith(unsaid)]
+        short, tables, missing = short + bullets, tables + lines, missing + left
+    unrun = ["## What was not measured", "", *missing, ""] if missing else []
+    return ["## In short", "", *short, "", *tables, *unrun]
+
+
+def _consortium(name: str) -> Topic:
+    """Federations of one size."""
+    size = SIZES[name]
+
+    def made(folder: Path, _: Path) -> Made:
+        found = readings(folder, FEDERATIONS[name])
+        if not found:
+            return [], []
+        counts = counted(found)
+        short = [f"- **{_size(size)}: {_advice(counts)}.** {sentence(counts)}"]
+        return short, [*_title(size, found), *federation_table(found, _shown(found))]
+
+    return Topic(_size(size), _size(size), (name,), made)
 
 
 def _also(*names: str) -> list[Part]:
@@ -127,7 +155,7 @@ def _advice(counts: Counts) -> str:
     return "going alone is about as good"
 
 
-def _differ(folder: Path) -> tuple[list[str], list[str]]:
+def _differ(folder: Path, _: Path) -> Made:
     """Agents that have nothing in common, are opposed, or lie."""
     parts, short, rows = _also("differ"), list[str](), list[list[str]]()
     asked = [(how, name, OURS) for how, names in DIFFERENT.items() for name in names]
@@ -155,7 +183,7 @@ def _differ(folder: Path) -> tuple[list[str], list[str]]:
     return short, ["## Agents that differ", "", about, "", *table(head, rows)]
 
 
-def _real(folder: Path) -> tuple[list[str], list[str]]:
+def _real(folder: Path, _: Path) -> Made:
     """The paper's real problems, at a tenth of its ε."""
     found = readings(folder, FEDERATIONS["real"])
     if not found:
@@ -175,8 +203,9 @@ def _real(folder: Path) -> tuple[list[str], list[str]]:
     return short, [*lines, *federation_table(found, _shown(found))]
 
 
-def _private(found: Sequence[Reading]) -> tuple[list[str], list[str]]:
+def _private(folder: Path, _: Path) -> Made:
     """Other private ways, and the ceiling."""
+    found = readings(folder, _also("peers", "dp-fts-de"))
     peers = [p for p in (*PEERS, *FTS) if any(p in one.curves for one in found)]
     if not peers:
         return [], []
@@ -193,7 +222,7 @@ def _private(found: Sequence[Reading]) -> tuple[list[str], list[str]]:
     return short, ["## Against other ways to share", "", about, "", *peer_table(found, peers)]
 
 
-def _growth(beside: Path) -> tuple[list[str], list[str]]:
+def _growth(_: Path, beside: Path) -> Made:
     if not (beside / FIGURE).is_file():
         return [], []
     lines = ["## How the gain grows", "", f"![Regret by N and ε]({FIGURE})", ""]
@@ -228,7 +257,7 @@ def _seconds(folder: Path, problems: Sequence[str]) -> dict[str, float]:
     return {search: float(np.median(each)) for search, each in by_search.items()}
 
 
-def _alone(folder: Path) -> tuple[list[str], list[str]]:
+def _alone(folder: Path, _: Path) -> Made:
     """Searches alone, and HEBO on fewer seeds."""
     short, lines = list[str](), list[str]()
     found = solo_curves(folder, "alone")
@@ -265,12 +294,18 @@ def _words(found: dict[str, dict[str, FloatArray]], n: int) -> str:
     return f"{each.count('better')} better and {each.count('worse') or 'none'} worse"
 
 
-def _missing(folder: Path) -> list[str]:
-    """What the folder does not hold."""
-    lines = list[str]()
-    for section in SECTIONS:
-        tasks = tasks_of(section, folder)
-        there = sum(task.path.is_file() for task in tasks)
-        if there < len(tasks):
-            lines.append(f"- `{section}`: {there} of {len(tasks)} runs.")
-    return ["## What was not measured", "", *lines, ""] if lines else []
+def _missing(folder: Path, section: str) -> list[str]:
+    """What the folder does not hold of a section."""
+    tasks = tasks_of(section, folder)
+    there = sum(task.path.is_file() for task in tasks)
+    return [f"- `{section}`: {there} of {len(tasks)} runs."] if there < len(tasks) else []
+
+
+TOPICS = {
+    **{name: _consortium(name) for name in SIZES},
+    "differ": Topic("Agents that differ", "Agents that differ", ("differ",), _differ),
+    "real": Topic("`", "The paper's real problems", ("real",), _real),
+    "ways": Topic("Against other ways", "Against other ways", ("peers", "dp-fts-de"), _private),
+    "growth": Topic("With more sites", "How the gain grows", GROWTH, _growth),
+    "alone": Topic("Alone", "Alone", ("alone", "hebo"), _alone),
+}

@@ -11,7 +11,7 @@ import pytest
 
 from sottovoce.errors import InvalidInput, StorageError
 from sottovoce.lab.peers import page, sections
-from sottovoce.lab.peers.page import BEGIN, END, update_page
+from sottovoce.lab.peers.page import BEGIN, END, TOPICS, update_page
 from sottovoce.lab.peers.readings import counted, curves_in, reading, readings
 from sottovoce.lab.peers.sections import ALONE, FEDERATIONS, SECTIONS, Alone, Part, tasks_of
 from sottovoce.lab.peers.solo import SoloResult, SoloTask
@@ -26,10 +26,8 @@ SIZE = Federation(100, 30, 1.0)
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two sections of a few runs in place of all."""
+    """Two sections of a few runs; next to none of the others."""
     entries = ("sottovoce", "sottovoce/control", "gp", "solo/gpsampler", "dp-hype")
-    monkeypatch.setattr(sections, "SECTIONS", ("alone", "main"))
-    monkeypatch.setattr(page, "SECTIONS", ("alone", "main"))
     empty = {name: (Part(SIZE, (), (), 1),) for name in FEDERATIONS}
     main = {"main": (Part(SIZE, ("ridge", "cliff"), entries, 3),)}
     for module in (sections, page):
@@ -78,6 +76,21 @@ def test_a_page_has_verdicts_tables_and_what_is_missing(tmp_path: Path) -> None:
     assert "- `main`: 24 of 30 runs." in text
     assert "- `alone`: 0 of 6 runs." in text
     assert update_page(tmp_path, tmp_path / "page.md").read_text() == text
+
+
+@pytest.mark.usefixtures("small")
+def test_topics_that_are_not_made_anew_stay_as_they_are(tmp_path: Path) -> None:
+    keep(tmp_path)
+    text = update_page(tmp_path, document(tmp_path)).read_text()
+    runs, page = tmp_path / "none", tmp_path / "page.md"
+    others = [name for name in TOPICS if name != "main"]
+    assert update_page(runs, page, others).read_text() == text
+    without = update_page(runs, page, ["main"]).read_text()
+    assert "100 sites" not in without
+    assert "- `main`: 0 of 30 runs." in without
+    with pytest.raises(InvalidInput, match=r"unknown topic 'man'.*main"):
+        update_page(runs, page, ["man"])
+    assert page.read_text() == without
 
 
 @pytest.mark.usefixtures("small")
