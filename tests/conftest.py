@@ -8,6 +8,11 @@ from pathlib import Path
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from hypothesis import HealthCheck, settings
+
+# The first text that is drawn in a fresh clone waits for a table of all characters
+settings.register_profile("any machine", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 TESTS = Path(__file__).parent
 WHOLE = ("contract", "endtoend", "parity")  # folders

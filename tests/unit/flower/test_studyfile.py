@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sottovoce.errors import InvalidInput, StorageError
@@ -306,7 +306,6 @@ TREE = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # a busy machine draws trees slowly
 @given(TREE, TREE)
 def test_a_difference_is_found_exactly_when_there_is_one(
     ours: dict[str, Any], theirs: dict[str, Any]

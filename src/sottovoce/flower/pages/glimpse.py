@@ -3,7 +3,7 @@
 Even a reader of SQLite holds a lock that keeps a writer waiting, and one that is suspended in the
 middle, say with its terminal, would keep it for good. So databases are read as plain files. SQLite
 changes one only while its rollback journal lies beside it, and counts each change in the file's
-head: a copy with no journal, and the same head before and after, is of one moment.
+head: a copy with no journal before and after, and the same head around both, is of one moment.
 """
 
 from __future__ import annotations
@@ -68,14 +68,17 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _database(path: Path) -> tuple[bytes, bytes | None]:
-    """A database, and its rollback journal if it stays longer than a write takes."""
+    """A database of one moment, or with its rollback journal if that stays longer than a write."""
     end = time.monotonic() + PATIENCE
     while True:
-        before, content = _head(path), path.read_bytes()
-        journal = _journal(path)
-        if journal is None and content[:_HEAD] == before == _head(path) and not _written(path):
+        before = _head(path)
+        resting = not _written(path)  # else its head may be written, and the rest while we read
+        content, journal = path.read_bytes(), _journal(path)
+        if resting and journal is None and content[:_HEAD] == before == _head(path):
             return content, None
         if time.monotonic() > end:
+            if journal is None:  # it is whole now, but was not while it was read
+                raise StorageError(f"{path} is written without a pause: look again later")
             return content, journal
         time.sleep(_PAUSE)
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from tests.unit.flower.pages.elements import words
 from tests.unit.flower.pages.made_up import HOSTILE, site
 from tests.unit.flower.pages.staged import AGENTS, ROUNDS, Staged
 
+from sottovoce.errors import StorageError
+from sottovoce.flower.pages import glimpse as glimpse_module
 from sottovoce.flower.pages.glimpse import glimpse, mark_of
 from sottovoce.flower.pages.live import navigation, site_page
 from sottovoce.flower.pages.site import SiteView, seconds_left
@@ -205,7 +209,7 @@ def test_a_look_neither_waits_for_a_writer_nor_keeps_it_waiting(over: Staged) ->
 
 
 WRITER = """
-import sqlite3, sys
+import sqlite3, sys, time
 db = sqlite3.connect(sys.argv[1], isolation_level=None)
 db.execute("CREATE TABLE pairs (a INTEGER, b BLOB)")
 print("begun", flush=True)
@@ -216,6 +220,7 @@ while True:
     db.execute("INSERT INTO pairs VALUES (?, ?)", (k, bytes(3000)))
     db.execute("INSERT INTO pairs VALUES (?, ?)", (k, bytes(3000)))
     db.execute("COMMIT")
+    time.sleep(0.005)
 """
 
 
@@ -228,9 +233,9 @@ def test_every_copy_of_a_database_that_is_written_is_of_one_moment(tmp_path: Pat
         writer.stdout.readline()
         end, counts = time.monotonic() + 2.0, []
         while time.monotonic() < end:
-            with glimpse(tmp_path) as copy:
+            with suppress(StorageError), glimpse(tmp_path) as copy:  # it may never rest
                 if (copy / "study.db-journal").exists():
-                    continue  # it never rested for a whole second: the reader would say so
+                    continue  # the reader would say so
                 db = sqlite3.connect(f"file:{copy / 'study.db'}?mode=ro", uri=True)
                 assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
                 odd = "SELECT count(*) FROM (SELECT a FROM pairs GROUP BY a HAVING count(*) != 2)"
@@ -244,6 +249,46 @@ def test_every_copy_of_a_database_that_is_written_is_of_one_moment(tmp_path: Pat
             writer.stdout.close()
     assert counts == sorted(counts)
     assert len(set(counts)) > 1
+
+
+def test_a_write_that_was_under_way_before_a_copy_and_ends_during_it_is_not_torn_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, journal = tmp_path / "study.db", tmp_path / "study.db-journal"
+    head, old, new = b"h" * 100, b"old", b"new"
+    database.write_bytes(head + old)  # the head is written already, the rest is not
+    journal.write_bytes(b"under way")
+    read = Path.read_bytes
+
+    def commits_meanwhile(path: Path) -> bytes:
+        content = read(path)
+        if path == database and journal.exists():
+            database.write_bytes(head + new)
+            journal.unlink()
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", commits_meanwhile)
+    with glimpse(tmp_path) as copy:
+        assert read(copy / "study.db") == head + new
+
+
+def test_a_database_that_never_rests_is_not_copied_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database, writes = tmp_path / "study.db", itertools.count(1)
+    database.write_bytes(bytes(200))
+    read = Path.read_bytes
+
+    def commits_meanwhile(path: Path) -> bytes:
+        content = read(path)
+        if path == database:
+            database.write_bytes(next(writes).to_bytes(100) + bytes(100))
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", commits_meanwhile)
+    monkeypatch.setattr(glimpse_module, "PATIENCE", 0.1)
+    with pytest.raises(StorageError, match=r"is written without a pause"), glimpse(tmp_path):
+        pass
 
 
 def test_a_mark_changes_with_every_commit_however_soon(tmp_path: Path) -> None:
