@@ -302,9 +302,12 @@ def _stacked(vectors: list[FloatArray], rows: FloatArray) -> bool:
     try:
         if {*map(len, vectors)} != {rows.shape[1]}:
             return False
+        beside = np.empty(_BLOCK * rows.shape[1])  # small pieces go to what is near, then as one
         for start in range(0, len(vectors), _BLOCK):
-            flat = rows[start : start + _BLOCK].reshape(-1)
+            block = rows[start : start + _BLOCK]
+            flat = beside[: block.size]
             np.concatenate(vectors[start : start + _BLOCK], out=flat, casting="no")
+            block[:] = flat.reshape(block.shape)
             with np.errstate(over="ignore", invalid="ignore"):
                 # the square of an entry beyond LARGEST alone is more, and NaN is below nothing
                 if not flat @ flat < LARGEST**2 / 2:
