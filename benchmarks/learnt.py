@@ -1,4 +1,4 @@
-"""What all know after each release of `sottovoce`, on the real problems.
+"""What all know after each release of `pooled-ts`, on the real problems.
 
 Of the common function that everybody has learnt by then, the best of many points is taken, and
 what it is worth to the agents: how much better the best of their first trials becomes by one more
@@ -49,7 +49,7 @@ def main() -> None:
     print(" " * 28, *(f"{word:>16}" for word in head))
     for name, epsilon in EPSILON.items():
         problem = problem_named(name)
-        for method in ("sottovoce", "sottovoce-control"):
+        for method in ("pooled-ts", "pooled-ts-control"):
             config = RunConfig(problem=name, method=method, epsilon=epsilon, rounds=60)
             study = replace(config.study(), rounds=7)  # the noise is that of all the releases
             each = np.asarray([gains(study, problem, run) for run in range(RUNS)])
