@@ -6,7 +6,7 @@ Every job is a study, or a few, of real processes with TLS, node keys and real n
 each all of `invariants` must hold, or the job has failed. What came of a job is kept in FOLDER, in
 a file of its own, and is not done again: the same command goes on where it was interrupted, and
 tries again what failed. J jobs run side by side, each with ports and folders of its own. --write
-makes the page of all that is there; --only none runs nothing.
+makes the page of all that is there, and leaves its lines of other faults; --only none runs nothing.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def main() -> int:
             return perform(base, job, args.seed)
         failed = side_by_side(base, jobs, args)
     if args.write is not None:
-        args.write.write_text(page_of(base), encoding="utf-8")
+        before = args.write.read_text(encoding="utf-8") if args.write.exists() else ""
+        args.write.write_text(page_of(base, before), encoding="utf-8")
     for name in failed:
         say(f"-- {name} FAILED: {base / name}.log")
     return 1 if failed else 0
@@ -157,8 +158,8 @@ def _start(
     processes.start(job.name, command, env=env, cwd=ROOT, log=base / f"{job.name}.log")
 
 
-def page_of(base: Path) -> str:
-    """The page of all that a folder holds."""
+def page_of(base: Path, before: str = "") -> str:
+    """The page of all that a folder holds, and of the other faults that it told of before."""
     found, rows = kept(base), []
     for name in SCENARIOS:
         jobs = found.get(name, [])
@@ -171,7 +172,8 @@ def page_of(base: Path) -> str:
         sum(job["kills"] for job in jobs) for name, jobs in found.items() if name not in HARMS
     ]
     seconds = sum(job["seconds"] for jobs in found.values() for job in jobs)
-    return page(rows, min(counts, default=0), seconds)
+    killed = [victim.fault for victim in killing.VICTIMS.values()]
+    return page(rows, min(counts, default=0), seconds, before, killed)
 
 
 if __name__ == "__main__":

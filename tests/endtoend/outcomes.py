@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ them members of the committee, or five sites and three aggregators. The page was
 python -m tests.endtoend.faults FOLDER --kills {kills} --jobs JOBS --write docs/faults.md
 ```
 
-whose studies took {minutes:.0f} minutes, added up; several can run side by side.
+whose studies took {minutes:.0f} minutes, added up; several can run side by side.{earlier}
 
 After every study all of this held, or the script would have failed:
 - every round of the study is released, each once, and the ledger verifies;
@@ -54,11 +55,16 @@ What an operator does:
   which stays as it is.
 - A site that says a round was broadcast before with other content takes no further part in the
   study, whatever it is sent: two releases of that round are out.
+- A study that more than half of its sites have left, or refused, stops before its next release, and
+  spends nothing for it (journal: `stopped`). A site counts as gone from when it says so until it is
+  there again; one that is only absent does not. The rule looks at who is there, never at what was
+  said ([privacy.md](privacy.md)).
 - A site whose trials have all failed leaves before it speaks. The coordinator learns that it left
   (journal: `left`), and counts it as away; its operator sees the error, as `join` ends with it and
   status 2, and it is in `site/left.txt`. With `objective.py` mended, `sottovoce join` takes part
   again: it begins with the initial trials. If all sites leave, nothing is released, or spent.
 """
+EARLIER = " Of the\nlines below {left} are of an earlier run, whose studies are not among these."
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,28 @@ def kept(folder: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def page(rows: list[Row], kills: int, seconds: float) -> str:
-    """The page of these lines."""
-    head = HEAD.format(kills=kills, minutes=seconds / 60)
-    return head + "\n".join(row.line() for row in rows) + "\n" + TAIL
+def page(
+    rows: list[Row], kills: int, seconds: float, before: str = "", first: Sequence[str] = ()
+) -> str:
+    """The page of these lines, and of those that it had of other faults.
+
+    first: faults whose lines begin the table, in their order.
+    """
+    new = {row.fault: row.line() for row in rows}
+    old = {_fault(line): line for line in before.splitlines() if _told(line)}
+    lines = {**old, **new}
+    order = [fault for fault in first if fault in lines]
+    order += [fault for fault in lines if fault not in first]
+    left = len(old.keys() - new.keys())
+    earlier = EARLIER.format(left=left) if left else ""
+    head = HEAD.format(kills=kills, minutes=seconds / 60, earlier=earlier)
+    return head + "\n".join(lines[fault] for fault in order) + "\n" + TAIL
+
+
+def _told(line: str) -> bool:
+    """Whether a line of the page is one of a fault."""
+    return line.startswith("| ") and not line.startswith("| fault |")
+
+
+def _fault(line: str) -> str:
+    return line.split(" | ")[0].removeprefix("| ")

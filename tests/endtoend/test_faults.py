@@ -171,6 +171,23 @@ def test_the_page_counts_the_kills_of_all_jobs(tmp_path: Path) -> None:
     assert "took 3 minutes" in page
 
 
+def test_a_page_made_anew_keeps_its_lines_of_other_faults(tmp_path: Path) -> None:
+    before = (ROOT / "docs" / "faults.md").read_text()
+    came = Killed([Kill("its SuperNode alone", "at a random moment", 0, 0, 9.0)], 1, 1, 0, 9, 20, 6)
+    keep(tmp_path / "site-00.json", "site", came, 60.0, 1)
+    keep(tmp_path / "sums-site-00.json", "sums-site", came, 60.0, 1)
+    page = page_of(tmp_path, before)
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    old = [line for line in before.splitlines() if line.startswith("| ")]
+    assert rows[1].startswith("| A site dies | `kill -9`: its SuperNode alone once")
+    assert "9 of 20" in rows[1]
+    (shared,) = [line for line in rows if line.startswith("| A site dies, trust nobody |")]
+    rest = [line for line in old if not line.startswith("| A site dies")]
+    assert [line for line in rows if line not in (rows[1], shared)] == rest
+    assert f"{len(rest) - 1} are of an earlier run" in page
+    assert page.rpartition("|")[2] == before.rpartition("|")[2]  # what an operator does
+
+
 def test_the_page_of_faults_has_a_line_of_each() -> None:
     text = (ROOT / "docs" / "faults.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("| ")]
