@@ -289,7 +289,7 @@ def row(fault: str, parts: list[Killed]) -> Row:
     exact = f" ({unasked} of {len(between)} before any member had answered)" if between else ""
     studies = "the study ended" if came.studies == 1 else f"{came.studies} studies ended"
     runs = "one run" if came.runs == 1 else f"{came.runs} runs, each from where the ledger ends"
-    again = f"; a SuperNode was refused, and started again, {came.revived} times"
+    again = f"; a SuperNode was refused, and started again, {_often(came.revived)}"
     happened = f"{studies}, in {runs}{again if came.revived else ''}"
     done = f"`kill -9`: {done}; {moments}{exact}"
     return Row(fault, done, happened, came.epsilon, came.granted, came.rounds)
@@ -297,7 +297,11 @@ def row(fault: str, parts: list[Killed]) -> Row:
 
 def _counted(words: Iterator[str]) -> list[str]:
     counts = Counter(words)
-    return [f"{word} {'once' if n == 1 else f'{n} times'}" for word, n in sorted(counts.items())]
+    return [f"{word} {_often(n)}" for word, n in sorted(counts.items())]
+
+
+def _often(n: int) -> str:
+    return "once" if n == 1 else f"{n} times"
 
 
 def each_killed(folder: Path, kills: int, random_: random.Random) -> list[Row]:
