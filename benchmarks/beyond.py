@@ -1,15 +1,16 @@
 """docs/beyond.md: run what it tells, section by section, and make it from the results.
 
 Usage: python benchmarks/beyond.py run SECTION [SECTION ...] [--jobs 16] [--device cuda]
-       [--batch 2048] [--problems bowl,steep] [--runs 2] [--out results]
+       [--batch 2048] [--problems bowl,steep] [--entries gp,sottovoce] [--runs 2] [--out results]
        python benchmarks/beyond.py page [--out results] [--page docs/beyond.md]
        [--topics ways,alone]
        python benchmarks/beyond.py left [--out results]
 
 What the sections are says `sottovoce.lab.peers.sections`. Runs are kept in --out and not computed
 again: a command that is given again goes on where it stopped. --runs does the first few of
-each; `page` takes whatever is there, and says what is not; --topics makes anew only a part of the
-page, where the runs of the rest are not at hand. `page` also draws docs/growth.png.
+each, --entries some of what is run side by side. `page` takes whatever is there, and says what is
+not; --topics makes anew only a part of the page, where the runs of the rest are not at hand. `page`
+also draws docs/growth.png.
 """
 
 from __future__ import annotations
@@ -25,27 +26,39 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sottovoce.errors import InvalidInput, SottovoceError
+from sottovoce.errors import InvalidInput, SottovoceError, suggestion
 from sottovoce.lab.peers.page import FIGURE, TOPICS, update_page
 from sottovoce.lab.peers.sections import SECTIONS, tasks_of
+from sottovoce.lab.peers.solo import SoloTask
+from sottovoce.lab.peers.together import TogetherTask
 from sottovoce.lab.peers.work import do_all
 from sottovoce.lab.problems.suite import names_in
 
 
 def run(arguments: argparse.Namespace) -> None:
+    only = set(arguments.entries.split(",")) if arguments.entries else set()
     for section in arguments.sections:
         some = names_in(arguments.problems) if arguments.problems else None
         tasks = tasks_of(section, arguments.out, arguments.device, some)
+        entries = {_entry(task) for task in tasks}
+        for name in only - entries:
+            raise InvalidInput(f"{section} has no entry {name!r}; {suggestion(name, entries)}")
         left = [
             task
             for task in tasks
-            if not task.path.is_file() and (arguments.runs is None or task.run < arguments.runs)
+            if not task.path.is_file()
+            and (arguments.runs is None or task.run < arguments.runs)
+            and (not only or _entry(task) in only)
         ]
         if arguments.batch:
             left = [replace(task, batch=arguments.batch) for task in left]
         begun = time.perf_counter()
         do_all(left, arguments.jobs)
         print(f"{section}: {len(left)} runs in {time.perf_counter() - begun:.0f} s", flush=True)
+
+
+def _entry(task: SoloTask | TogetherTask) -> str:
+    return task.search if isinstance(task, SoloTask) else task.entry
 
 
 def page(arguments: argparse.Namespace) -> None:
@@ -79,6 +92,7 @@ def main() -> None:
             command.add_argument("--jobs", type=int, default=1)
             command.add_argument("--runs", type=int, help="only the first few of each")
             command.add_argument("--problems", help="only these, with commas between")
+            command.add_argument("--entries", help="only these methods, or searches")
             command.add_argument("--device", help="a device of PyTorch's, in place of NumPy")
             command.add_argument("--batch", type=int, help="agents at a time; bounds the memory")
         if do is page:
