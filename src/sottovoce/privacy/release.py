@@ -181,7 +181,7 @@ def limited_sum(
     limit = mechanism.clip / math.sqrt(regions)
     shares = weights * chosen / mechanism.rate(agents)
     if _in_blocks(vectors):
-        return _sum_by_blocks(vectors, shares, limit)
+        return _sum_by_blocks(vectors, shares, chosen, limit)
     shares = xp.asarray(shares, dtype=vectors.dtype, device=vectors.device)
     total = shares @ clipped(vectors, limit)
     return np.asarray(to_device(total, "cpu"), dtype=np.float64)
@@ -193,15 +193,19 @@ def _in_blocks(vectors: Any) -> bool:
 
 
 def _sum_by_blocks(
-    vectors: NDArray[np.float64], shares: NDArray[np.float64], limit: float
+    vectors: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    limit: float,
 ) -> NDArray[np.float64]:
-    """The same, read once: a block of rows is looked at, and summed while it is close by.
+    """The same of the chosen alone, read once: a block is looked at, and summed while close by.
 
     What would scale a row down scales its share instead, which is the same product.
     """
     total = np.zeros((len(shares), vectors.shape[1]))
-    for start in range(0, len(vectors), _ROWS):
-        rows = slice(start, start + _ROWS)
+    places = np.flatnonzero(chosen)
+    for start in range(0, len(places), _ROWS):
+        rows = places[start : start + _ROWS]
         block = vectors[rows]
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.einsum("ij,ij->i", block, block)[:, None]
