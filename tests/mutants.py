@@ -276,7 +276,7 @@ MUTANTS = [
         "NaN let through", RELEASE, "xp.where(usable, vectors, xp.zeros_like(vectors))", "vectors"
     ),
     Mutant("no look at entries", RELEASE, "squares < LARGEST**2 / 2", "squares == squares"),
-    Mutant("only the first rows clipped", RELEASE, "len(vectors), _ROWS)", "_ROWS, _ROWS)"),
+    Mutant("only the first rows clipped", RELEASE, "len(places), _ROWS)", "_ROWS, _ROWS)"),
     Mutant(
         "no division by q", RELEASE, "weights * chosen / mechanism.rate(agents)", "weights * chosen"
     ),

@@ -8,7 +8,7 @@ SottovoceError
 │   ├── WrongRound                 the round is not the one that is open
 │   ├── UnknownAgent               no such agent in the study
 │   ├── DuplicateMessage           the agent has already answered in this round
-│   └── RejectedVector             the vector is malformed; its sender counts as absent
+│   └── RejectedVector             the vector is malformed; it counts as zeros
 ├── PrivacyError                   going on would break, or could not prove, the guarantee
 │   ├── BudgetExceeded             the release would spend more than was granted
 │   ├── UnsupportedEvent           the accountant has no sound bound for the event
@@ -65,7 +65,7 @@ class DuplicateMessage(ProtocolError):
 
 
 class RejectedVector(ProtocolError):
-    """The vector is malformed; its sender counts as absent."""
+    """The vector is malformed; it counts as zeros."""
 
 
 class PrivacyError(SottovoceError):

@@ -15,13 +15,24 @@ class Trick(NamedTuple):
     code: str  # of the function that makes its records from a reply
     event: str
     reason: str
+    there: bool = False  # the vector alone is unfit: the site took part, as one that says zeros
 
 
 TRICKS = [
     Trick(
-        "NaN in its vector", "return true(with_vector(v * np.nan))", "rejected", "must be finite"
+        "NaN in its vector",
+        "return true(with_vector(v * np.nan))",
+        "rejected",
+        "must be finite",
+        there=True,
     ),
-    Trick("entries of 1e200", "return true(with_vector(v * 0 + 1e200))", "rejected", "exceed"),
+    Trick(
+        "entries of 1e200",
+        "return true(with_vector(v * 0 + 1e200))",
+        "rejected",
+        "exceed",
+        there=True,
+    ),
     Trick(
         "a vector of nine million numbers",
         "return true(with_vector(np.ones(9_000_000)))",
@@ -33,6 +44,7 @@ TRICKS = [
         "return true(with_vector(np.ones(100_000)))",
         "rejected",
         "must have shape",
+        there=True,
     ),
     Trick(
         "a matrix for a vector",
@@ -45,6 +57,7 @@ TRICKS = [
         "return true(with_vector(v[:-1]))",
         "rejected",
         "must have shape",
+        there=True,
     ),
     Trick(
         "a reply for the next round",

@@ -87,7 +87,7 @@ def site_is_evil(folder: Path, kills: int, random_: random.Random) -> list[Row]:
             found = [x for x in lines if x["event"] == trick.event and trick.reason in x["reason"]]
             require(bool(found), f"no line of {trick.name} in {lines}")
             (closed,) = [x for x in fed.journal if x["event"] == "closed" and x["round"] == number]
-            spoke = 1 if number == evil.UNFINISHED else 2
+            spoke = 2 + trick.there - (number == evil.UNFINISHED)
             require(closed["spoke"] == spoke, f"{trick.name}: round {number} closed as {closed}")
             happened = f"{trick.event}: “{found[0]['reason']}”; the others' vectors are counted"
             rows.append(

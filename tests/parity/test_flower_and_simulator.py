@@ -175,18 +175,16 @@ def test_sums_that_nobody_can_open_are_the_simulators_to_the_grid(
         assert np.allclose(last, vectors, rtol=0.0, atol=near), f"round {number}"
 
 
+SETTINGS = {"dp-fts-de": "features = 16\nlengthscale = 0.3\nclip = 5.0\nparticipation = 0.8"}
 STUDY = """
 [study]
 agents = 4
 rounds = 3
 epsilon = 8.0
 direction = "maximize"
-method = "dp-fts-de"
-features = 16
-lengthscale = 0.3
-clip = 5.0
-participation = 0.8
+method = "{method}"
 trial_limit = 20
+{settings}
 
 [[space.parameters]]
 type = "float"
@@ -227,7 +225,8 @@ def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
 ) -> None:
     project, folder = tmp_path / "project", tmp_path / "run"
     project.mkdir()
-    (project / "study.toml").write_text(STUDY.replace("dp-fts-de", method))
+    settings = SETTINGS.get(method, "")
+    (project / "study.toml").write_text(STUDY.format(method=method, settings=settings))
     (project / "objective.py").write_text(OBJECTIVE)
     config = {"project": str(project), "folder": str(folder), "seed": SEED, "join-limit": 60}
     script = Path(__file__).with_name("run_in_engine.py")
@@ -248,6 +247,6 @@ def test_a_seeded_run_in_flowers_engine_does_what_the_simulator_does(
         expected = outcome.broadcasts[entry.round]
         assert np.allclose(entry.release.vectors, expected, rtol=0.0, atol=1e-6)
     for n in range(AGENTS):
-        with Memory(folder / f"site-{n}", "sqlite", study, direction="maximize") as memory:
+        with Memory(folder / f"site-{n}", "journal", study, direction="maximize") as memory:
             points = [study.space.encode(told.params) for told in memory.told]
         assert np.allclose(points, outcome.points[n], rtol=0.0, atol=1e-6), f"site {n}"
