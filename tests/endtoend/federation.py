@@ -7,9 +7,9 @@ itself, in a file of its own, before it returned.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
-import random
 import shutil
 import signal
 import socket
@@ -368,6 +368,9 @@ class Federation:
         return self.stage.log(name).read_text(errors="replace")
 
 
+_turn = itertools.count()  # ports are given in turn: who was given one listens on it later
+
+
 def own_port() -> int:
     """A port for a process of this federation's.
 
@@ -377,7 +380,8 @@ def own_port() -> int:
     first = int(os.environ.get(FIRST_PORT, "0"))
     if not first:
         return free_port()
-    for port in random.sample(range(first, first + PORTS), PORTS):
+    for _ in range(PORTS):
+        port = first + next(_turn) % PORTS
         with suppress(OSError), socket.socket() as probe:
             probe.bind((commands.HOST, port))
             return port

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.endtoend.faults import jobs_of, page_of
-from tests.endtoend.federation import Storage
+from tests.endtoend.federation import FIRST_PORT, PORTS, Storage, own_port
 from tests.endtoend.invariants import Broken, check_heard, check_kept, check_trials
 from tests.endtoend.killing import VICTIMS, Kill, Killed
 from tests.endtoend.outcomes import keep
@@ -149,6 +149,13 @@ def test_every_kill_is_in_one_job_and_a_job_that_is_done_is_not_done_again(tmp_p
     assert jobs[3].name == "disk"
     keep(tmp_path / "sums-site-04.json", "sums-site", Killed(), 1.0, 4)
     assert [job.done(tmp_path) for job in jobs] == [False, True, False, False]
+
+
+def test_no_port_is_given_twice_before_all_others_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FIRST_PORT, "21600")
+    given = [own_port() for _ in range(20)]  # nobody listens on any of them yet
+    assert len({*given}) == 20
+    assert all(21600 <= port < 21600 + PORTS for port in given)
 
 
 def test_the_page_counts_the_kills_of_all_jobs(tmp_path: Path) -> None:
