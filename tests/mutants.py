@@ -816,11 +816,12 @@ def main() -> None:
     chosen = named(sys.argv[1:])
     survivors = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        verdicts = list(zip(chosen, pool.map(survives, chosen), strict=True))
-    for number, (mutant, alive) in enumerate(verdicts, 1):
-        survivors += [mutant.what] * alive
-        verdict = "SURVIVED" if alive else "noticed"
-        print(f"{number:2d}/{len(chosen)}  {verdict:8s}  {mutant.file}: {mutant.what}", flush=True)
+        verdicts = zip(chosen, pool.map(survives, chosen), strict=True)
+        for number, (mutant, alive) in enumerate(verdicts, 1):
+            survivors += [mutant.what] * alive
+            verdict = "SURVIVED" if alive else "noticed"
+            said = f"{number:2d}/{len(chosen)}  {verdict:8s}  {mutant.file}: {mutant.what}"
+            print(said, flush=True)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants noticed")
     sys.exit(bool(survivors))
 
