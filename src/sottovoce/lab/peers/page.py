@@ -137,9 +137,13 @@ def _size(size: Federation) -> str:
 
 
 def _title(size: Federation, found: Sequence[Reading]) -> list[str]:
-    runs = sorted({one.runs for one in found})
-    said = f"{runs[0]}" if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+    said = _runs({one.runs for one in found})
     return [f"## {_size(size)}, δ = {size.delta:g}", "", f"{said} runs.", ""]
+
+
+def _runs(counts: set[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def _shown(found: Sequence[Reading]) -> list[str]:
@@ -211,8 +215,11 @@ def _private(folder: Path, _: Path) -> Made:
         return [], []
     said = [said for peer in peers if (said := against(found, peer)) is not None]
     short = [f"- **Against other ways**, {MAIN.agents} sites, after 30 trials. {'. '.join(said)}."]
+    each = {len(one.curves[peer]) for one in found for peer in peers if peer in one.curves}
     about = (
-        "Regret after 30 trials; + where `sottovoce` is better beyond 95 %, − where it is worse. "
+        f"{_runs({one.runs for one in found})} runs of `sottovoce`, {_runs(each)} of the others, "
+        "compared where both have one. Regret after 30 trials; + where `sottovoce` is better "
+        "beyond 95 %, − where it is worse. "
         "*Without noise* is the ceiling, ε = ∞. *Local noise*: each site adds all of it itself, "
         "the same ε against the server. *Public warm start*: nothing is sent, ε = 0; what the "
         "DESIGN families' functions teach of parameters of a kind stands for the consensus "
