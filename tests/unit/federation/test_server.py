@@ -269,8 +269,10 @@ def test_many_messages_at_once_may_be_one_agents_and_then_only_its_first_is_hear
     assert list(refused) == [2]
     assert isinstance(refused[2], DuplicateMessage)
     assert list(many.submit_all(batch)) == [0, 1, 2, 3]  # nor in another batch
+    again = [replace(batch[0], vector=vector(4)), message(many.study, 4)]  # each agent once
+    assert list(many.submit_all(again)) == [0]
     assert many.submit_all([message(many.study, 5)]) == {}
-    assert many.close_round().to_bytes() == play(single, [0, 1, 2, 5]).to_bytes()
+    assert many.close_round().to_bytes() == play(single, [0, 1, 2, 4, 5]).to_bytes()
 
 
 def test_when_everybody_speaks_at_once_and_one_badly_nothing_of_that_stays() -> None:
