@@ -28,6 +28,9 @@ from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 from numpy.typing import NDArray
 

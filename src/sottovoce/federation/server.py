@@ -287,7 +287,10 @@ def _sorted(
     """Agents in their order, with their vectors; None unless all are different, and the study's."""
     if {*map(type, agents)} != {int}:
         return None
-    order = np.array(agents)
+    try:
+        order = np.fromiter(agents, np.int64, len(agents))
+    except OverflowError:
+        return None
     if np.any(order[1:] <= order[:-1]):
         places = np.argsort(order)
         order, vectors = order[places], [vectors[place] for place in places.tolist()]

@@ -204,6 +204,7 @@ WRONG: dict[str, tuple[type[Exception], str, Wrong]] = {
         lambda s: replace(message(s, 2), agent=AGENTS),
     ),
     "negative agent": (UnknownAgent, "got -1", lambda s: replace(message(s, 2), agent=-1)),
+    "agent beyond 64 bits": (UnknownAgent, "0 to 5", lambda s: replace(message(s, 2), agent=2**70)),
     "fractional agent": (UnknownAgent, "got 2.0", lambda s: fractional(message(s, 2))),
     "other study": (
         StudyMismatch,
