@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.federation.parts.shared_models import ConsensusModel
+from sottovoce.federation.parts.shared_models import InformedConsensus
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.warp import warped
 from sottovoce.lab.peers.together import Federation, study_of
@@ -60,11 +60,10 @@ def likeness(problem: str, size: Federation, run: int) -> tuple[Floats, float, f
         with np.errstate(invalid="ignore"):  # of what is the same everywhere: nothing is known
             return float(np.nan_to_num(np.corrcoef(phi @ weights, truth)[0, 1]))
 
-    model = ConsensusModel(study)
+    model = InformedConsensus(study)
     model.hear(np.concatenate([vectors for _, vectors in sorted(outcome.broadcasts.items())]))
     states = [model.state(k + 1) for k in range(len(outcome.broadcasts))]
-    expected = np.full(study.effects.count, study.consensus.shared)
-    last = states[-1]
+    last, expected = states[-1], study.consensus.before.variance
     as_expected = study.consensus.known(last.information, last.evidence, expected)
     best = np.linalg.solve(phi.T @ phi + 1e-6 * np.eye(phi.shape[1]), phi.T @ truth)
     return np.array([like(s.mean) for s in states]), like(as_expected.mean), like(best)

@@ -65,7 +65,9 @@ class Method:
     )
     shared_model: str = field(
         default="broadcast",
-        metadata=_doc("of broadcasts: none, peer, broadcast, pooled, consensus"),
+        metadata=_doc(
+            "of broadcasts: none, usual, peer, broadcast, pooled, consensus, informed-consensus"
+        ),
     )
     acquisition: str = field(
         default="thompson", metadata=_doc("next query: thompson, joint-thompson, log-ei")
@@ -143,7 +145,7 @@ class Method:
         rule = "residuals are for a pooled model, or for agents that send nothing"
         right = pooled or not self.shared.exchanges
         check(self.message != "residual" or right, rule, shared_model=self.shared_model)
-        consensus = self.shared_model == "consensus"
+        consensus = self.shared.consensus
         told = (self.message, self.initial_design, self.basis, self.acquisition)
         rule = "a consensus is of effects, from latin designs, and for an acquisition by log-ei"
         check(
@@ -155,6 +157,8 @@ class Method:
             basis=self.basis,
             acquisition=self.acquisition,
         )
+        rule = "what is usual is known of effects: basis must be 'effects'"
+        check(not self.shared.informed or self.basis == "effects", rule, basis=self.basis)
         rule = "effects are said for a consensus, or by agents that send nothing"
         silent = consensus or not self.shared.exchanges
         check(self.message != "effects" or silent, rule, shared_model=self.shared_model)
@@ -179,7 +183,16 @@ class Method:
 
 
 TS = Method("ts", initial_design="uniform", shared_model="none")
-GP = Method("gp", initial_design="latin", shared_model="none", acquisition="log-ei", initial=5)
+GP = Method(
+    "gp",
+    initial_design="latin",
+    shared_model="usual",
+    acquisition="log-ei",
+    features=1,  # as many as there are effects
+    basis="effects",
+    shared_variance=0.5,
+    initial=5,
+)
 FTS = Method("fts", initial_design="uniform", shared_model="peer")
 FTS_SERVER = Method("fts-server", initial_design="uniform")
 FTS_DE = Method("fts-de", regions=2)
@@ -207,7 +220,7 @@ SOTTOVOCE = Method(
     "sottovoce",
     initial_design="latin",
     message="effects",
-    shared_model="consensus",
+    shared_model="informed-consensus",
     acquisition="log-ei",
     mechanism=Mechanism(clip=1.0, participation=1.0, noise=2.0),
     weights=UNIFORM,

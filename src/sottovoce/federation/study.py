@@ -26,6 +26,7 @@ from sottovoce.gp.features import Features, shared_features
 from sottovoce.gp.matern import Coordinates
 from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.shared import PooledModel, SharedPosterior
+from sottovoce.gp.usual import Usual, flat_weights, kinds_of, usual_weights
 from sottovoce.privacy.release import Mechanism, noise_scale
 from sottovoce.secure_sum.grid import Grid, grid_for
 from sottovoce.secure_sum.terms import SecureSum
@@ -174,8 +175,16 @@ class FederatedStudy:
         further = latin_points(label, len(initial), last + 1, self.space.dims)
         designs = np.concatenate([initial, np.asarray(self.space.snap(further))], axis=1)
         clip = 1.0 if method.mechanism is None else method.mechanism.clip
-        sizes = (method.shared_variance, method.regularisation, clip)
-        return Consensus(designs, self.effects, self.agents, *sizes)
+        sizes = (method.regularisation, clip)
+        return Consensus(designs, self.effects, self.agents, self.expected_effects, *sizes)
+
+    @cached_property
+    def expected_effects(self) -> Usual:
+        """What is taken for likely of the effects' weights before anybody has said anything."""
+        effects, variance = self.effects, self.method.shared_variance
+        if self.method.shared.informed:
+            return usual_weights(kinds_of(self.space, effects), variance)
+        return flat_weights(effects.count, variance)
 
     @cached_property
     def public_design(self) -> FloatArray:

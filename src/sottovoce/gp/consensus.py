@@ -1,7 +1,8 @@
 """What the functions of many agents have in common, learnt from noised sums of one vector each.
 
 Agent n's function, with mean 0 and variance 1, is taken for s φ(x)ᵀω + a level + a part of its
-own, of variance λ. All start from ω ~ N(0, τ²P), P the identity at first. At each release everybody
+own, of variance λ. All start from ω ~ N(m, VP), P the identity at first; m = 0 and V = τ²I, or what
+is usual (`gp.usual`). At each release everybody
 knows N(μ, C), and agent n, with residuals r_n = y_n − Φ_n μ at its trials, says
 
     m_n = A_n r_n / ρ,    A_n = W C Φ_nᵀ (Φ_n C Φ_nᵀ + 11ᵀ + λI)⁻¹,
@@ -27,7 +28,7 @@ factor are cut.
 
 Symbols: N agents, n0 initial points, M features, G traits, k releases; T = H/ρ of a release, R the
 covariance of its own parts and noise; J = Σ TᵀR⁻¹T over the releases, η = Σ TᵀR⁻¹(b + Tμ), μ as it
-was before each. What is known is N(μ, C) with C⁻¹ = (τ²P)⁻¹ + J and μ = Cη.
+was before each. What is known is N(μ, C) with C⁻¹ = (VP)⁻¹ + J and μ = m + C(η − Jm).
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ from array_api_compat import device
 from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.errors import check
 from sottovoce.gp.effects import Effects
+from sottovoce.gp.usual import Usual
 from sottovoce.optim.bfgs import ascend
 
 Matrix = NDArray[np.float64]
@@ -103,19 +104,16 @@ class Speech:
 class Consensus:
     """The model: public, and all that the releases are read with.
 
-    designs (some, n, D): points of some agents, and where they might go on; shared: τ²;
-    regularisation: λ; clip: the length that vectors are cut to.
+    designs (some, n, D): points of some agents, and where they might go on; before: what is known
+    before the first release; regularisation: λ; clip: the length that vectors are cut to.
     """
 
     designs: Matrix
     features: Effects
     agents: int
-    shared: float
+    before: Usual
     regularisation: float
     clip: float
-
-    def __post_init__(self) -> None:
-        check(0 < self.shared < math.inf, "the shared prior must be above 0", shared=self.shared)
 
     @cached_property
     def _rows(self) -> Matrix:
@@ -124,9 +122,7 @@ class Consensus:
     @property
     def prior(self) -> State:
         """Before anything is heard."""
-        count = self.features.count
-        none = np.zeros(count)
-        return State(none, self.shared * np.eye(count), np.zeros((count, count)), none)
+        return known_before(self.before)
 
     def speech(self, state: State, points: int) -> Speech:
         """How agents with so many trials say what is missing."""
@@ -156,25 +152,27 @@ class Consensus:
         return state.information + white.T @ white, state.evidence + white.T @ news
 
     def _borne_out(self, information: Matrix, evidence: Matrix) -> Matrix:
-        """τ²P, (M,): the prior variances of highest density, given all releases."""
-        traits = self.features.traits
+        """VP, (M,): the prior variances of highest density, given all releases."""
+        traits, expected = self.features.traits, self.before.variance
+        beyond = evidence - information @ self.before.mean
 
         def density(log_p: Matrix) -> tuple[Matrix, Matrix]:
             """Up to a constant, (1,), with its gradient, at log p (1, G)."""
-            variance = self.shared * np.exp(log_p[0] @ traits)
-            mean, covariance, log_volume = _posterior(variance, information, evidence)
-            value = 0.5 * (evidence @ mean - log_volume - float(np.sum(log_p**2)) / _SCALE**2)
+            variance = expected * np.exp(log_p[0] @ traits)
+            mean, covariance, log_volume = _posterior(variance, information, beyond)
+            value = 0.5 * (beyond @ mean - log_volume - float(np.sum(log_p**2)) / _SCALE**2)
             slope = 0.5 * ((mean**2 + np.diag(covariance)) / variance - 1.0)
             return np.asarray([value]), (traits @ slope - log_p / _SCALE**2)
 
         start = np.zeros((1, len(traits)))
         found, _ = ascend(density, start, start - _WIDEST, start + _WIDEST, _STEPS, _FINE)
-        return np.asarray(self.shared * np.exp(found[0] @ traits))
+        return np.asarray(expected * np.exp(found[0] @ traits))
 
     def known(self, information: Matrix, evidence: Matrix, variance: Matrix) -> State:
         """What J and η say of weights that have these variances (M,) before anything is heard."""
-        mean, covariance, _ = _posterior(variance, information, evidence)
-        return State(mean, covariance, information, evidence)
+        beyond = evidence - information @ self.before.mean
+        mean, covariance, _ = _posterior(variance, information, beyond)
+        return State(self.before.mean + mean, covariance, information, evidence)
 
     def revealed(self, points: Sequence[int], noise: float) -> float:
         """The share of the common function's variance that releases at noise σ are to reveal.
@@ -184,9 +182,9 @@ class Consensus:
         state = self.prior
         for count in points:
             told = self._told(state, count, np.zeros_like(state.mean), noise)
-            state = self.known(*told, np.full_like(state.mean, self.shared))
+            state = self.known(*told, self.before.variance)
         left = float(np.sum(self.features.variance * np.diag(state.covariance)))
-        return 1.0 - left / self.shared
+        return 1.0 - left / float(np.sum(self.features.variance * self.before.variance))
 
     def signal(self, points: int, noise: float) -> float:
         """The norm of the first sum that the prior leads to expect, over that of its noise."""
@@ -194,19 +192,8 @@ class Consensus:
             return math.inf
         speech, (gains, _) = self.speech(self.prior, points), self._moments(self.prior, points)
         told = speech.weight * speech.scale / LOUD
-        expected = math.sqrt(self.shared * float(np.sum((told[:, None] * gains) ** 2)))
+        expected = math.sqrt(float(np.sum((told[:, None] * gains) ** 2 * self.before.variance)))
         return expected / (noise * math.sqrt(len(gains)))
-
-    def for_agents(self, state: State) -> tuple[Matrix, Matrix]:
-        """Mean (M,) and root (M, M) of the covariance of s ω, as an agent takes its function for.
-
-        s has mean 1 and variance _AMPLITUDE; of what is not known of ω a share is taken in: with
-        all of it too little would be left for the own part.
-        """
-        mean, C = state.mean, state.covariance
-        C = _AMPLITUDE * np.outer(mean, mean) + _DOUBT * (1.0 + _AMPLITUDE) * C
-        sizes, vectors = np.linalg.eigh(C)
-        return mean, vectors * np.sqrt(np.maximum(sizes, 0.0))
 
     def _moments(self, state: State, points: int) -> tuple[Matrix, Matrix]:
         """H, and the covariance of an agent's own part, (M, M), both without W."""
@@ -217,6 +204,25 @@ class Consensus:
         A = np.swapaxes(np.linalg.solve(gram, spread), -1, -2)
         own = np.mean(A @ np.swapaxes(A, -1, -2), axis=0)
         return np.mean(A @ rows, axis=0), self.regularisation * own
+
+
+def known_before(usual: Usual) -> State:
+    """What is known before anything is heard."""
+    count = len(usual.mean)
+    none = np.zeros(count)
+    return State(usual.mean, np.diag(usual.variance), np.zeros((count, count)), none)
+
+
+def for_agents(state: State) -> tuple[Matrix, Matrix]:
+    """Mean (M,) and root (M, M) of the covariance of s ω, as an agent takes its function for.
+
+    s has mean 1 and variance _AMPLITUDE; of what is not known of ω a share is taken in: with
+    all of it too little would be left for the own part.
+    """
+    mean, C = state.mean, state.covariance
+    C = _AMPLITUDE * np.outer(mean, mean) + _DOUBT * (1.0 + _AMPLITUDE) * C
+    sizes, vectors = np.linalg.eigh(C)
+    return mean, vectors * np.sqrt(np.maximum(sizes, 0.0))
 
 
 def _posterior(

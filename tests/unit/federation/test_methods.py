@@ -103,12 +103,12 @@ def test_only_distributed_exploration_starts_in_a_region() -> None:
 def test_who_hears_whom_is_as_named() -> None:
     assert {n: m.shared_model for n, m in METHODS.items() if m.shared_model != "broadcast"} == {
         "ts": "none",
-        "gp": "none",
+        "gp": "usual",
         "fts": "peer",
         "pooled-ts": "pooled",
         "pooled-ts-control": "pooled",
-        "sottovoce": "consensus",
-        "sottovoce-control": "consensus",
+        "sottovoce": "informed-consensus",
+        "sottovoce-control": "informed-consensus",
     }
 
 
@@ -133,8 +133,13 @@ def test_the_methods_that_learn_are_made_of_these_parts() -> None:
 
     pooled = ("public", "residual", "pooled", "joint-thompson", "quasirandom")
     assert parts(POOLED_TS) == pooled
-    assert parts(SOTTOVOCE) == ("latin", "effects", "consensus", "log-ei", "effects")
-    assert parts(GP)[:4:3] == ("latin", "log-ei")
+    assert parts(SOTTOVOCE) == ("latin", "effects", "informed-consensus", "log-ei", "effects")
+    assert parts(GP)[:1] + parts(GP)[2:] == ("latin", "usual", "log-ei", "effects")
+
+
+def test_what_is_usual_is_known_of_effects_alone() -> None:
+    with pytest.raises(InvalidInput, match="basis must be 'effects', got basis='random'"):
+        dataclasses.replace(GP, basis="random")
 
 
 def test_the_real_world_settings_are_the_papers() -> None:

@@ -1,17 +1,18 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.errors import InvalidInput
-from sottovoce.gp.consensus import Consensus, Speech, State
+from sottovoce.gp.consensus import Consensus, Speech, State, for_agents
 from sottovoce.gp.effects import effects
 from sottovoce.gp.matern import Coordinates
 from sottovoce.gp.quasirandom import latin_points
+from sottovoce.gp.usual import Usual, flat_weights
 
 Floats = NDArray[Any]
 PLANE = Coordinates((0, 1), (1.0, 1.0))
@@ -22,7 +23,7 @@ AGENTS, POINTS = 200, 6
 
 def consensus(agents: int = AGENTS, clip: float = 1.0) -> Consensus:
     designs = latin_points(b"test/consensus", 100, 12, 2)
-    return Consensus(designs, BASIS, agents, 0.5, 0.4, clip)
+    return Consensus(designs, BASIS, agents, flat_weights(M, 0.5), 0.4, clip)
 
 
 def said(model: Consensus, state: State, weights: Floats, points: int) -> Floats:
@@ -218,18 +219,38 @@ def test_messages_are_as_loud_as_the_clip_is_long() -> None:
 
 
 def test_an_agent_takes_for_likely_what_all_know_with_some_doubt() -> None:
-    model, state = consensus(), random_state()
-    mean, root = model.for_agents(state)
+    state = random_state()
+    mean, root = for_agents(state)
     np.testing.assert_array_equal(mean, state.mean)
     covariance = root @ root.T
     wanted = 0.1 * np.outer(state.mean, state.mean) + 0.55 * state.covariance
     np.testing.assert_allclose(covariance, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("shared", [0.0, -1.0, math.inf, math.nan])
-def test_a_prior_without_a_size_is_refused(shared: float) -> None:
-    with pytest.raises(InvalidInput, match="the shared prior must be above 0"):
-        Consensus(latin_points(b"x", 2, 3, 2), BASIS, 5, shared, 0.4, 1.0)
+def test_what_is_usual_is_where_learning_begins_and_all_is_measured_from_it() -> None:
+    flat, random = consensus(), np.random.default_rng(3)
+    usual = Usual(random.standard_normal(M), random.uniform(0.2, 2.0, M))
+    model = replace(flat, before=usual)
+    np.testing.assert_array_equal(model.prior.mean, usual.mean)
+    np.testing.assert_array_equal(np.diag(model.prior.covariance), usual.variance)
+    silent = model.heard(model.prior, POINTS, random.standard_normal(M), 1e12)
+    np.testing.assert_allclose(silent.mean, usual.mean, atol=1e-9)
+    # moved by the usual mean, it is the model without one
+    centred = replace(flat, before=usual._replace(mean=np.zeros(M)))
+    state, other = model.prior, centred.prior
+    for points in (5, 7):
+        release = random.standard_normal(M)
+        state = model.heard(state, points, release, 0.1)
+        other = centred.heard(other, points, release, 0.1)
+        np.testing.assert_allclose(state.mean, usual.mean + other.mean, atol=1e-6)
+        np.testing.assert_allclose(state.covariance, other.covariance, atol=1e-6)
+
+
+def test_who_has_the_usual_function_says_nothing_before_the_first_release() -> None:
+    usual = Usual(np.random.default_rng(4).standard_normal(M), np.full(M, 0.5))
+    model = replace(consensus(), before=usual)
+    vectors = said(model, model.prior, usual.mean, POINTS)
+    np.testing.assert_allclose(vectors, 0.0, atol=1e-12)
 
 
 def test_speech_needs_nothing_but_what_is_public() -> None:

@@ -9,6 +9,7 @@ query t uses the broadcast of round t − 1.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from sottovoce.device import NUMPY, Device
 from sottovoce.errors import InvalidInput
 from sottovoce.federation import draws
 from sottovoce.federation.parts.registry import Registry
-from sottovoce.gp.consensus import State
+from sottovoce.gp.consensus import State, for_agents, known_before
 from sottovoce.gp.predictive import SharedPrior
 from sottovoce.gp.shared import SharedFunction, SharedPosterior
 
@@ -33,6 +34,8 @@ class SharedModel:
     exchanges: ClassVar[bool] = False  # whether agents send vectors at all
     summed: ClassVar[bool] = False  # whether a server adds them up
     cumulative: ClassVar[bool] = False  # whether a broadcast holds all releases so far
+    consensus: ClassVar[bool] = False  # whether it is of the effects that all share
+    informed: ClassVar[bool] = False  # whether it begins with what is usual (`gp.usual`)
 
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         self._study, self._device = study, device
@@ -66,12 +69,27 @@ class SharedModel:
         raise InvalidInput(f"method {self._study.method.name!r} finds no consensus")
 
     def prior(self) -> SharedPrior | None:
-        """What an agent may take for likely of its function; None: nothing was heard."""
+        """What an agent may take for likely of its function; None: nothing is known of it."""
         return None
 
 
 SHARED_MODELS = Registry[type[SharedModel]]("shared_model")
 SHARED_MODELS.register("none")(SharedModel)
+
+
+@SHARED_MODELS.register("usual")
+class UsualModel(SharedModel):
+    """What functions of tuning usually look like (`gp.usual`). Nothing is sent."""
+
+    informed = True
+
+    @cached_property
+    def _usual(self) -> SharedPrior:
+        return _taken(self._study, self._device, known_before(self._study.expected_effects))
+
+    def prior(self) -> SharedPrior | None:
+        """For all the same, for ever."""
+        return self._usual
 
 
 @SHARED_MODELS.register("broadcast")
@@ -167,6 +185,8 @@ class Pooled(_Learning):
 class ConsensusModel(_Learning):
     """The effects that all share, from all releases so far (`gp.consensus`)."""
 
+    consensus = True
+
     def __init__(self, study: FederatedStudy, device: Device = NUMPY) -> None:
         super().__init__(study, device)
         self._states: list[State] = []  # after each release that was taken in
@@ -191,11 +211,21 @@ class ConsensusModel(_Learning):
 
     def prior(self) -> SharedPrior | None:
         """For all the same."""
-        if self._vectors is None:
+        heard = len(self._heard(None))
+        if not heard and not self.informed:
             return None
-        if self._prior is None or self._prior[0] != len(self._vectors):
-            mean, root = self._study.consensus.for_agents(self.state())
-            on = self._device.array
-            prior = SharedPrior(self._study.effects, on(mean), on(root))
-            self._prior = len(self._vectors), prior
+        if self._prior is None or self._prior[0] != heard:
+            self._prior = heard, _taken(self._study, self._device, self.state())
         return self._prior[1]
+
+
+@SHARED_MODELS.register("informed-consensus")
+class InformedConsensus(ConsensusModel):
+    """The same, begun with what functions of tuning usually look like (`gp.usual`)."""
+
+    informed = True
+
+
+def _taken(study: FederatedStudy, device: Device, state: State) -> SharedPrior:
+    mean, root = for_agents(state)
+    return SharedPrior(study.effects, device.array(mean), device.array(root))

@@ -194,7 +194,7 @@ def stricter(path: Path) -> list[Stricter]:
 
 def revealed(study: FederatedStudy) -> float | None:
     """How much of what sites have in common the releases are to reveal, before any is made."""
-    if study.method.shared_model == "consensus":
+    if study.method.shared.consensus:
         points = [study.method.initial + number for number in study.release_rounds]
         return study.consensus.revealed(points, study.release_noise)
     if study.method.shared_model == "pooled":

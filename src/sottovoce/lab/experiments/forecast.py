@@ -183,7 +183,7 @@ def _revealed(study: FederatedStudy) -> tuple[float | None, float | None]:
 
     Neither is known of a method that finds no consensus.
     """
-    if study.method.shared_model != "consensus":
+    if not study.method.shared.consensus:
         return None, None
     points = [study.method.initial + number for number in study.release_rounds]
     consensus, noise = study.consensus, study.release_noise

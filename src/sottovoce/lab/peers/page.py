@@ -51,7 +51,7 @@ from sottovoce.lab.peers.together import Federation
 FloatArray = NDArray[np.float64]
 BEGIN = "<!-- made by benchmarks/beyond.py, do not edit -->"
 END = "<!-- end of what is made -->"
-PEERS = ("sottovoce/quiet", "sottovoce/local", "sottovoce/public", VOTE)
+PEERS = ("sottovoce/quiet", "sottovoce/local", "sottovoce/flat", "gp/flat", VOTE)
 FTS = ("dp-fts-de/own", "dp-fts-de/features")
 LIES = "sottovoce/dishonest"
 TIMED = 10  # suggestions that are not timed: random for most searches
@@ -221,9 +221,9 @@ def _private(folder: Path, _: Path) -> Made:
         "compared where both have one. Regret after 30 trials; + where `sottovoce` is better "
         "beyond 95 %, − where it is worse. "
         "*Without noise* is the ceiling, ε = ∞. *Local noise*: each site adds all of it itself, "
-        "the same ε against the server. *Public warm start*: nothing is sent, ε = 0; what the "
-        "DESIGN families' functions teach of parameters of a kind stands for the consensus "
-        "(`lab/peers/public.py`). DP-FTS-DE has its own noise, 10 initial trials and a release "
+        "the same ε against the server. *Nothing usual*: begun without what functions of tuning "
+        "usually look like ([method.md](method.md)); `gp` with it is thus also the public warm "
+        "start, ε = 0. DP-FTS-DE has its own noise, 10 initial trials and a release "
         "before each query; with *our features* it has M and ℓ as `pooled-ts` has them."
     )
     return short, ["## Against other ways to share", "", about, "", *peer_table(found, peers)]

@@ -31,7 +31,7 @@ TEN = Federation(10, TRIALS, 8.0)
 SIZES = (10, 30, 100, 300, 1000, 10_000)  # N of the figure of growth
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 GROWTH_TRIALS = 20
-GROWTH_PROBLEMS = ("levy", "bowl")  # DESIGN: four numbers, and six parameters of all kinds
+GROWTH_PROBLEMS = ("michalewicz", "memory")  # three numbers; four parameters of all kinds
 DIFFERENT = {  # agents that differ, by how
     "nothing in common": ("gp:alpha=1,dims=3,lengthscale=0.4", "ridge:kinship=strangers"),
     "two opposite groups": ("ridge:kinship=opposed", "pipeline:kinship=opposed"),
@@ -111,9 +111,10 @@ def _federations() -> dict[str, tuple[Part, ...]]:
             Part(MAIN, differing, (*usual, SAMPLER), 10),
             Part(MAIN, LIED, ("sottovoce/dishonest",), 10),
         ),
-        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 10),),
+        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 20),),
         "peers": (
-            Part(MAIN, hundred, ("sottovoce/local", "sottovoce/quiet", "sottovoce/public"), 5),
+            Part(MAIN, hundred, tuple(f"{OURS}/{v}" for v in ("local", "quiet", "flat")), 5),
+            Part(MAIN, hundred, (f"{GP}/flat",), 5),
         ),
         "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 20),),
         **_growth(),

@@ -4,9 +4,9 @@ An entry says what is run:
 - a method's name: within ε if it protects its sums, else as it is;
 - NAME/own: with the noise it has; NAME/control: with the broadcast replaced by noise;
   NAME/quiet: with next to no noise, the ceiling; NAME/local: with noise that sites add themselves;
-  NAME/dishonest: one agent in five lies (`dishonest`); NAME/public: nothing is sent, and what other
-  families' public data teach stands in its place (`public`); NAME/features: with the noise it
-  has, and with the features of `pooled-ts`, as many and as smooth as the space calls for;
+  NAME/dishonest: one agent in five lies (`dishonest`); NAME/flat: without what is usual
+  (`gp.usual`); NAME/features: with the noise it has, and with the features of `pooled-ts`, as many
+  and as smooth as the space calls for;
 - dp-hype: a vote within ε, for each number of trials a federation of its own;
 - solo/NAME: a few agents of every run alone, by a search of `searches`.
 
@@ -37,7 +37,6 @@ from sottovoce.lab.peers.comparison import CHECKPOINTS
 from sottovoce.lab.peers.dishonest import one_in_five
 from sottovoce.lab.peers.hype import dp_hype, noise_within
 from sottovoce.lab.peers.local import with_local_noise
-from sottovoce.lab.peers.public import warm_started
 from sottovoce.lab.peers.solo import one_agent, searched
 from sottovoce.lab.problems import problem_named
 from sottovoce.privacy.accountant import epsilon as epsilon_of
@@ -45,7 +44,7 @@ from sottovoce.simulation import Draws, simulate
 
 FloatArray = NDArray[np.float64]
 QUIET = 1e-3  # noise over sensitivity that is as good as none
-VARIANTS = ("own", "control", "quiet", "local", "dishonest", "public", "features")
+VARIANTS = ("own", "control", "quiet", "local", "dishonest", "flat", "features")
 AS_IT_IS = ("own", "features")  # variants with the noise that a method has
 HYPE = "dp-hype"
 
@@ -88,17 +87,25 @@ def study_of(problem: str, entry: str, size: Federation) -> tuple[FederatedStudy
     events = [planned_event(study, "plan")] if study.method.shared.exchanges else []
     events *= study.method.releases.count(study.rounds)
     spent = epsilon_of(events, size.delta) if events else 0.0
-    changed = _variant(study, variant, problem)
-    spent = {"control": 0.0, "quiet": np.inf, "public": 0.0}.get(variant, spent)
+    changed = _variant(study, variant)
+    spent = {"control": 0.0, "quiet": np.inf}.get(variant, spent)
     return replace(study, method=changed), spent if np.isfinite(spent) else None
 
 
-def _variant(study: FederatedStudy, variant: str, problem: str) -> Method:
+def uninformed(method: Method) -> Method:
+    """The method without what functions of tuning usually look like."""
+    flat = {"informed-consensus": "consensus", "usual": "none"}
+    if method.shared_model not in flat:
+        raise InvalidInput(f"{method.name} knows nothing beforehand that could be left out")
+    return replace(method, name=f"{method.name}-flat", shared_model=flat[method.shared_model])
+
+
+def _variant(study: FederatedStudy, variant: str) -> Method:
     method = study.method
     if variant == "local":
         return with_local_noise(method, study.agents)
-    if variant == "public":
-        return warm_started(method, problem)
+    if variant == "flat":
+        return uninformed(method)
     if variant == "features":
         given = sized(POOLED_TS, study.space.dims)
         return replace(method, features=given.features, lengthscale=given.lengthscale)

@@ -24,8 +24,8 @@ RELEASES = np.random.default_rng(0).standard_normal((4, 12))
 
 def test_after_each_release_all_know_what_the_filter_says() -> None:
     shared = SOTTOVOCE.shared(STUDY)
-    np.testing.assert_array_equal(shared.state().mean, np.zeros(12))
-    assert shared.prior() is None
+    np.testing.assert_array_equal(shared.state().mean, STUDY.expected_effects.mean)
+    assert np.any(shared.state().mean != 0.0)
     wanted = STUDY.consensus.prior
     shared.hear(RELEASES)
     for k, points in enumerate((5, 7, 9, 11)):
@@ -47,7 +47,10 @@ def test_who_hears_releases_one_after_the_other_knows_what_one_who_hears_all_at_
     late.hear(RELEASES)
     np.testing.assert_array_equal(slow.state().mean, late.state().mean)
     late.hear(-RELEASES)  # other content: nothing of the first is kept
-    np.testing.assert_allclose(late.state().mean, -slow.state().mean)
+    other = SOTTOVOCE.shared(STUDY)
+    other.hear(-RELEASES)
+    np.testing.assert_array_equal(late.state().mean, other.state().mean)
+    assert not np.allclose(late.state().mean, slow.state().mean)
 
 
 def test_a_broadcast_has_all_releases_so_far() -> None:
@@ -58,7 +61,26 @@ def test_a_broadcast_has_all_releases_so_far() -> None:
 def test_others_find_no_consensus() -> None:
     with pytest.raises(InvalidInput, match="'dp-fts' finds no consensus"):
         DP_FTS.shared(FederatedStudy(PLANE, DP_FTS, 5, 3)).state()
-    assert GP.shared(FederatedStudy(PLANE, GP, 1, 3)).prior() is None
+    with pytest.raises(InvalidInput, match="'gp' finds no consensus"):
+        GP.shared(FederatedStudy(PLANE, GP, 1, 3)).state()
+
+
+def test_before_anything_is_heard_agents_take_for_likely_what_is_usual() -> None:
+    alone = GP.shared(FederatedStudy(PLANE, GP, 1, 3)).prior()
+    together, flat = SOTTOVOCE.shared(STUDY).prior(), replace(SOTTOVOCE, shared_model="consensus")
+    assert alone is not None
+    assert together is not None
+    np.testing.assert_array_equal(alone.mean, STUDY.expected_effects.mean)
+    np.testing.assert_array_equal(alone.mean, together.mean)
+    np.testing.assert_allclose(alone.root @ alone.root.T, together.root @ together.root.T)
+    assert flat.shared(replace(STUDY, method=flat)).prior() is None
+
+
+def test_a_consensus_that_is_not_informed_begins_with_nothing() -> None:
+    method = replace(SOTTOVOCE, shared_model="consensus")
+    state = method.shared(replace(STUDY, method=method)).state()
+    np.testing.assert_array_equal(state.mean, np.zeros(12))
+    np.testing.assert_array_equal(state.covariance, 0.5 * np.eye(12))
 
 
 def test_whose_trials_all_failed_says_zeros() -> None:

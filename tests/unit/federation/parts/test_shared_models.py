@@ -27,7 +27,8 @@ def heard(method: Method, rows: int = 1) -> SharedModel:
 
 
 def test_the_shared_models_have_these_names() -> None:
-    assert SHARED_MODELS.names == ("none", "broadcast", "peer", "pooled", "consensus")
+    heard = ("broadcast", "peer", "pooled", "consensus", "informed-consensus")
+    assert SHARED_MODELS.names == ("none", "usual", *heard)
 
 
 @pytest.mark.parametrize("method", [TS, FTS, DP_FTS, POOLED_TS])

@@ -104,15 +104,18 @@ def test_the_first_message_of_effects_gives_back_the_values_standardised_clipped
     if clipped:
         vector = vector / np.linalg.norm(vector)
 
-    # a message is a public linear map of the values standardised: the coordinator works it out
-    # by asking what each value alone would have said
+    # a message is a public linear map of how far the values standardised are from what is usual:
+    # the coordinator works it out by asking what each value alone would have said
     speech = study.consensus.speech(study.consensus.prior, initial)
     design = study.latin_design[3]
     rows = study.effects(np.array([space.encode(space.decode(point)) for point in design]))
-    unit, one = np.eye(initial), np.ones((initial, initial), bool)
+    usual = rows @ study.consensus.before.mean
+    unit, one = usual + np.eye(initial), np.ones((initial, initial), bool)
     said = speech(np.broadcast_to(rows, (initial, *rows.shape)), unit, one).T
-    guessed, *_ = np.linalg.lstsq(said, vector, rcond=None)
+    found, *_ = np.linalg.lstsq(said, vector, rcond=None)
 
     assert study.method.features > initial
-    standardised = (guessed - guessed.mean()) / guessed.std()  # whatever the clip's factor was
-    np.testing.assert_allclose(standardised, (values - values.mean()) / values.std(), atol=1e-8)
+    # whatever the clip's factor was: usual + found/factor has length √n, as what is standardised
+    factor = np.roots([found @ found, 2 * found @ usual, usual @ usual - initial]).max()
+    guessed = usual + factor * found
+    np.testing.assert_allclose(guessed, (values - values.mean()) / values.std(), atol=1e-8)

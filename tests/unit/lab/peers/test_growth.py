@@ -22,7 +22,7 @@ def test_regret_is_a_share_of_that_of_going_alone(tmp_path: Path) -> None:
                 last = {"gp": 0.4, "sottovoce/control": 0.41}.get(task.entry, 0.1 + 0.02 * task.run)
                 task.path.parent.mkdir(parents=True, exist_ok=True)
                 task.path.write_text(json.dumps(asdict(Curve([1.0, last], 1.0))))
-    found = levels(tmp_path, "levy", "sottovoce", 0.3)
+    found = levels(tmp_path, "michalewicz", "sottovoce", 0.3)
     assert set(found) == {10, 30}
     assert found[10].mean == pytest.approx(0.11 / 0.4)
     assert found[10].error == pytest.approx(0.01 / 0.4)

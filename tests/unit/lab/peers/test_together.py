@@ -43,12 +43,19 @@ def test_variants_of_a_method_differ_in_noise_and_in_what_they_spend() -> None:
     assert quiet.method.mechanism.noise == QUIET  # type: ignore[union-attr]
     assert control.method.noise_only
     assert (same, endless, nothing) == (spent, None, 0.0)
+    flat, as_much = study_of("bowl", "sottovoce/flat", SIZE)
+    assert (flat.method.mechanism, as_much) == (study.method.mechanism, spent)
+    assert not np.any(flat.expected_effects.mean)
+    assert np.any(study.expected_effects.mean)
+    assert study_of("bowl", "gp/flat", SIZE)[0].method.shared_model == "none"
 
 
 def test_a_method_that_sends_nothing_spends_nothing_and_has_no_variants() -> None:
     assert study_of("bowl", "ts", SIZE)[1] == 0.0
     with pytest.raises(InvalidInput, match="no noise to change"):
         study_of("bowl", "ts/quiet", SIZE)
+    with pytest.raises(InvalidInput, match="ts knows nothing beforehand"):
+        study_of("bowl", "ts/flat", SIZE)
     with pytest.raises(InvalidInput, match="a variant must be one of"):
         study_of("bowl", "sottovoce/loud", SIZE)
 
