@@ -1,6 +1,7 @@
 """How well a consensus knows what agents have in common, release by release.
 
 Usage: python benchmarks/consensus.py [--agents 100] [--epsilon 1] [--runs 4] [--problems few,levy]
+       [--entry sottovoce/flat]
 
 The correlation, over points of the whole space, of what all know after each release with the mean
 of all agents' functions (each standardised), which nobody in a federation can know; the mean over
@@ -22,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
-from sottovoce.federation.parts.shared_models import InformedConsensus
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.warp import warped
 from sottovoce.lab.peers.together import Federation, study_of
@@ -47,9 +47,9 @@ def common_function(problem: str, study: FederatedStudy, run: int) -> tuple[Floa
     return points, y.sum(axis=0) / np.maximum(mask.sum(axis=0), 1)
 
 
-def likeness(problem: str, size: Federation, run: int) -> tuple[Floats, float, float]:
+def likeness(problem: str, entry: str, size: Federation, run: int) -> tuple[Floats, float, float]:
     """Correlations: after each release (k,), after the last read as expected, of the basis."""
-    study, _ = study_of(problem, "sottovoce", size)
+    study, _ = study_of(problem, entry, size)
     study = replace(study, rounds=study.release_rounds[-1] + 1)
     outcome = simulate(study, problem_named(problem), Draws(SEED, run))
     study = replace(study, feature_seed=study.feature_seed + run)
@@ -60,7 +60,7 @@ def likeness(problem: str, size: Federation, run: int) -> tuple[Floats, float, f
         with np.errstate(invalid="ignore"):  # of what is the same everywhere: nothing is known
             return float(np.nan_to_num(np.corrcoef(phi @ weights, truth)[0, 1]))
 
-    model = InformedConsensus(study)
+    model = study.method.shared(study)
     model.hear(np.concatenate([vectors for _, vectors in sorted(outcome.broadcasts.items())]))
     states = [model.state(k + 1) for k in range(len(outcome.broadcasts))]
     last, expected = states[-1], study.consensus.before.variance
@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--problems", help="with commas between; default: all that have so many")
+    parser.add_argument("--entry", default="sottovoce", help="or sottovoce/flat")
     asked = parser.parse_args()
     size = Federation(asked.agents, 30, asked.epsilon)
     design = problems("design")
@@ -95,7 +96,7 @@ def main() -> None:
     print(f"{head} {'as expected':>12} {'basis':>6}")
     means = []
     for name in chosen:
-        found = [likeness(name, size, run) for run in range(asked.runs)]
+        found = [likeness(name, asked.entry, size, run) for run in range(asked.runs)]
         after = np.mean([each[0] for each in found], axis=0)
         expected, basis = np.mean([each[1:] for each in found], axis=0)
         means.append([*after, expected, basis])

@@ -47,14 +47,11 @@ def flat_weights(count: int, variance: float) -> Usual:
 def usual_weights(kinds: Sequence[Kind], variance: float, table: Table | None = None) -> Usual:
     """By kind: what the table says, and the flat prior's variance as that of a few families."""
     known = WEIGHTS if table is None else table
-    flat = flat_weights(len(kinds), variance)
-    for j, kind in enumerate(kinds):
-        mean, square, families = known.get(kind, (0.0, 0.0, 0))
-        whole = families + FAMILIES
-        flat.mean[j] = mean * families / whole
-        spread = families * (square - mean**2)
-        flat.variance[j] = (spread + FAMILIES * variance) / whole
-    return flat
+    rows = [known.get(kind, (0.0, 0.0, 0)) for kind in kinds]
+    mean, square, families = np.asarray(rows, dtype=np.float64).T
+    whole = families + FAMILIES
+    spread = families * (square - mean**2) + FAMILIES * variance
+    return Usual(mean * families / whole, spread / whole)
 
 
 def kinds_of(space: Space, effects: Effects) -> list[Kind]:
