@@ -9,12 +9,19 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import array_api_compat
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import numpy as numpy_namespace
 from numpy.typing import NDArray
 
 Array: TypeAlias = Any
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
-__all__ = ["Array", "FloatArray", "IntArray", "array_namespace"]
+
+def array_namespace(*arrays: Array) -> Any:
+    """The library that arrays are of. NumPy's at once: every small step asks for it."""
+    for each in arrays:
+        if type(each) is not np.ndarray:
+            return array_api_compat.array_namespace(*arrays)
+    return numpy_namespace

@@ -124,9 +124,9 @@ class Batch:
             points = xp.take_along_axis(self.domain.points(count), chosen[..., None], axis=1)
             mask, common = xp.isfinite(raw), None
             if prior is not None:
-                mean, rows = prior.at(points)
-                rows = rows[..., :-1]  # trust is in the function, whatever its level
-                common = Shared(mean, xp.matmul(rows, rows.mT))
+                there = prior.at(points)
+                rows = there.rows[..., :-1]  # trust is in the function, whatever its level
+                common = Shared(there.mean, xp.matmul(rows, rows.mT))
             y = warped(raw, mask)
             kernel, trust = fit_map(self.study.coordinates, points, y, mask, common)
             trusted = None if prior is None else replace(prior, trust=trust)

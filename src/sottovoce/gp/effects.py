@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from array_api_compat import device
@@ -66,58 +67,110 @@ class Effects:
 
     def __call__(self, x: Array) -> Array:
         """φ(x): (..., D) -> (..., M)."""
-        factor, _ = self._factors(x, slopes=False)
-        first, second, root = self._on(x)
-        xp = array_namespace(x)
-        return xp.take(factor, first, axis=-1) * xp.take(factor, second, axis=-1) * root
+        return self.at(x).values
 
-    def pull(self, x: Array, weights: Array) -> Array:
-        """The gradient of φ(x)ᵀw in x: (..., D) and w (..., M) -> (..., D).
+    def at(self, x: Array) -> EffectsAt:
+        """φ at x (..., D), and what its gradient is made of."""
+        xp, held = array_namespace(x), self._held_for(x)
+        at = xp.take(x, held.wave, axis=-1)
+        angle = held.rate * at
+        values = math.sqrt(2.0) * xp.cos(angle)
+        if held.choices is not None:
+            column = (held.choices * at - 1.0) / held.width
+            values = xp.where(held.rate > 0, values, column)
+        factor = xp.concat([values, xp.ones_like(x[..., :1])], axis=-1)
+        first, second = (xp.take(factor, part, axis=-1) for part in (held.first, held.second))
+        return EffectsAt(held, angle, first, second)
+
+    def _held_for(self, x: Array) -> _Held:
+        """Its constants as arrays of x's kind, made once for each: x may be climbed for long."""
+        key = type(x), x.dtype, device(x)
+        if key not in self._made:
+            self._made[key] = _Held.of(self, x)
+        return self._made[key]
+
+    @cached_property
+    def _made(self) -> dict[Any, _Held]:
+        return {}
+
+    @cached_property
+    def owners(self) -> NDArray[np.float64]:
+        """Which wave is the first, and the second, of each feature: (2, M, W) of 0 and 1."""
+        every = np.arange(len(self.wave))
+        return np.stack([(each[:, None] == every) * 1.0 for each in (self.first, self.second)])
+
+    @cached_property
+    def coordinates(self) -> NDArray[np.float64]:
+        """Which coordinate each wave is of: (W, D) of 0 and 1."""
+        return np.asarray((self.wave[:, None] == np.arange(self.wave.max() + 1)) * 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """The constants of a basis, on one device; rate is πk of a wave, 0 of a column."""
+
+    wave: Array
+    first: Array
+    second: Array
+    rate: Array
+    choices: Array | None  # None: there are none
+    width: Array  # √(K − 1) of a column
+    root: Array
+    owners: Array
+    coordinates: Array
+
+    @classmethod
+    def of(cls, basis: Effects, like: Array) -> _Held:
+        """As arrays like that one."""
+        xp = array_namespace(like)
+
+        def held(values: Any) -> Array:
+            return xp.asarray(values, dtype=like.dtype, device=device(like))
+
+        indices = (basis.wave, basis.first, basis.second)
+        wave, first, second = (xp.asarray(each, device=device(like)) for each in indices)
+        some = bool(np.any(basis.order == 0))
+        return cls(
+            wave=wave,
+            first=first,
+            second=second,
+            rate=held(math.pi * basis.order),
+            choices=held(basis.choices) if some else None,
+            width=held(np.sqrt(np.maximum(basis.choices - 1.0, 1.0))),
+            root=held(np.sqrt(basis.variance)),
+            owners=held(basis.owners),
+            coordinates=held(basis.coordinates),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class EffectsAt:
+    """φ at points (..., D), kept for its gradient: each is first · second · root.
+
+    angle (..., W) of each wave; first, second (..., M).
+    """
+
+    held: _Held
+    angle: Array
+    first: Array
+    second: Array
+
+    @property
+    def values(self) -> Array:
+        """φ(x), (..., M)."""
+        return self.first * self.second * self.held.root
+
+    def pull(self, weights: Array) -> Array:
+        """The gradient of φ(x)ᵀw in x: w (..., M) -> (..., D).
 
         In the numbers alone: a choice is not moved by gradients.
         """
-        xp = array_namespace(x)
-        factor, slope = self._factors(x, slopes=True)
-        first, second, root = self._on(x)
-        weighed = weights * root
-        of_first = weighed * xp.take(factor, second, axis=-1)
-        of_second = weighed * xp.take(factor, first, axis=-1)
-        there = xp.asarray(self._owners, dtype=x.dtype, device=device(x))
-        by_factor = xp.matmul(of_first, there[0]) + xp.matmul(of_second, there[1])
-        coordinate = xp.asarray(self._coordinates(x.shape[-1]), dtype=x.dtype, device=device(x))
-        return xp.matmul(by_factor * slope, coordinate)
-
-    def _factors(self, x: Array, slopes: bool) -> tuple[Array, Array | None]:
-        """Each wave and column, and the empty one, at x: (..., W + 1), and its slope."""
-        xp = array_namespace(x)
-        at = xp.take(x, xp.asarray(self.wave, device=device(x)), axis=-1)
-        order = xp.asarray(self.order, dtype=x.dtype, device=device(x))
-        choices = xp.asarray(self.choices, dtype=x.dtype, device=device(x))
-        angle = math.pi * order * at
-        column = (choices * at - 1.0) / xp.sqrt(xp.maximum(choices - 1.0, xp.ones_like(choices)))
-        values = xp.where(order > 0, math.sqrt(2.0) * xp.cos(angle), column)
-        one = xp.ones_like(x[..., :1])
-        if not slopes:
-            return xp.concat([values, one], axis=-1), None
-        slope = -math.sqrt(2.0) * math.pi * order * xp.sin(angle)
-        return xp.concat([values, one], axis=-1), xp.concat([slope, 0.0 * one], axis=-1)
-
-    def _on(self, x: Array) -> tuple[Array, Array, Array]:
-        xp = array_namespace(x)
-        indices = (xp.asarray(each, device=device(x)) for each in (self.first, self.second))
-        first, second = indices
-        return first, second, xp.asarray(np.sqrt(self.variance), dtype=x.dtype, device=device(x))
-
-    @cached_property
-    def _owners(self) -> NDArray[np.float64]:
-        """Which factor is the first, and the second, of each feature: (2, M, W + 1) of 0 and 1."""
-        every = np.arange(len(self.wave) + 1)
-        return np.stack([(each[:, None] == every) * 1.0 for each in (self.first, self.second)])
-
-    def _coordinates(self, dims: int) -> NDArray[np.float64]:
-        """Which coordinate each factor is of: (W + 1, D) of 0 and 1."""
-        of = np.append(self.wave, -1)
-        return np.asarray((of[:, None] == np.arange(dims)) * 1.0)
+        xp, held = array_namespace(weights), self.held
+        weighed = weights * held.root
+        by_wave = xp.matmul(weighed * self.second, held.owners[0])
+        by_wave = by_wave + xp.matmul(weighed * self.first, held.owners[1])
+        slope = -math.sqrt(2.0) * held.rate * xp.sin(self.angle)
+        return xp.matmul(by_wave * slope, held.coordinates)
 
 
 def effects(coordinates: Coordinates) -> Effects:

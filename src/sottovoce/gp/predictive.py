@@ -16,7 +16,7 @@ from typing import cast
 from array_api_compat import device
 
 from sottovoce.arrays import Array, array_namespace
-from sottovoce.gp.effects import Effects
+from sottovoce.gp.effects import Effects, EffectsAt
 from sottovoce.gp.matern import Matern, bumps
 
 _LEAST = 1e-10  # of a variance, in units of σ²
@@ -35,25 +35,35 @@ class SharedPrior:
     level: float = 0.3
     trust: Array | None = None
 
-    def at(self, x: Array) -> tuple[Array, Array]:
-        """The mean at x (B, S, D), and rows u(x), (B, S, M + 1), with covariance u(x)ᵀu(z)."""
-        xp, phi = array_namespace(x), self.features(x)
-        level = xp.full_like(x[..., :1], self.level**0.5)
+    def at(self, x: Array) -> SharedAt:
+        """What it says at x (B, S, D)."""
+        xp, there = array_namespace(x), self.features.at(x)
+        phi, level = there.values, xp.full_like(x[..., :1], self.level**0.5)
         mean, rows = xp.matmul(phi, self.mean), xp.matmul(phi, self.root)
         if self.trust is not None:
             mean, rows = self.trust[:, None] * mean, self.trust[:, None, None] * rows
-        return mean, xp.concat([rows, level], axis=-1)
-
-    def pull(self, x: Array, by_mean: Array, by_row: Array) -> Array:
-        """The gradient in x (B, S, D) from derivatives by the mean (B, S) and the rows."""
-        xp = array_namespace(x)
-        weights = by_mean[..., None] * self.mean + xp.matmul(by_row[..., :-1], self.root.mT)
-        slope = self.features.pull(x, weights)
-        return slope if self.trust is None else self.trust[:, None, None] * slope
+        return SharedAt(self, there, mean, xp.concat([rows, level], axis=-1))
 
     def part(self, which: slice) -> SharedPrior:
         """Of some of the batch."""
         return self if self.trust is None else replace(self, trust=self.trust[which])
+
+
+@dataclass(frozen=True, eq=False)
+class SharedAt:
+    """A shared prior at S points: mean (B, S), rows u (B, S, M + 1) with covariance u(x)ᵀu(z)."""
+
+    of: SharedPrior
+    there: EffectsAt
+    mean: Array
+    rows: Array
+
+    def pull(self, by_mean: Array, by_row: Array) -> Array:
+        """The gradient in the points, (B, S, D), from derivatives by the mean and the rows."""
+        xp, root, trust = array_namespace(by_row), self.of.root, self.of.trust
+        weights = by_mean[..., None] * self.of.mean + xp.matmul(by_row[..., :-1], root.mT)
+        slope = self.there.pull(weights)
+        return slope if trust is None else trust[:, None, None] * slope
 
 
 @dataclass(frozen=True)
@@ -80,8 +90,9 @@ class Predictive:
         scaled, y, rows = self.points * self.kernel.rates, self.y, None
         near = self.kernel.variance[:, None, None] * bumps(_squares(scaled, scaled))[0]
         if self.prior is not None:
-            mean, rows = self.prior.at(self.points)
-            near, y = near + xp.matmul(rows, rows.mT), y - mean
+            shared = self.prior.at(self.points)
+            rows, y = shared.rows, y - shared.mean
+            near = near + xp.matmul(rows, rows.mT)
         root = _root(near, self.kernel.noise, self.known)
         y = xp.where(self.known, y, 0.0)[..., None]
         v = xp.matmul(root.mT, xp.matmul(root, y))[..., 0]
@@ -123,10 +134,10 @@ class Predictive:
         size = there[:, None, :] * variance
         own = near * size
         if self.prior is None:
-            return _Nearness(own, slope * size, own, None, None)
-        mean, rows = self.prior.at(x)
-        shared = xp.matmul(rows, cast(Array, self._rows).mT) * there[:, None, :]
-        return _Nearness(own, slope * size, own + shared, mean, rows)
+            return _Nearness(own, slope * size, own, None)
+        shared = self.prior.at(x)
+        common = xp.matmul(shared.rows, cast(Array, self._rows).mT) * there[:, None, :]
+        return _Nearness(own, slope * size, own + common, shared)
 
     def _moments(self, at: _Nearness) -> tuple[Array, Array, Array]:
         """Mean, standard deviation, and R near, (B, S, t)."""
@@ -134,9 +145,9 @@ class Predictive:
         white = xp.matmul(at.near, self._root.mT)
         variance = self.kernel.variance[:, None]
         mean = xp.matmul(at.near, self._v[..., None])[..., 0]
-        if at.rows is not None:
-            variance = variance + xp.vecdot(at.rows, at.rows)
-            mean = mean + at.mean
+        if at.shared is not None:
+            variance = variance + xp.vecdot(at.shared.rows, at.shared.rows)
+            mean = mean + at.shared.mean
         left = variance - xp.vecdot(white, white)
         deviation = xp.sqrt(xp.maximum(left, _LEAST * variance))
         return mean, deviation, white
@@ -149,8 +160,7 @@ class _Nearness:
     own: Array  # k(x, trials), (B, S, t)
     slope: Array  # ∂own/∂x = −slope (x − trial) rates²
     near: Array  # covariance with the trials, (B, S, t), the shared part's included
-    mean: Array | None  # of the shared prior at x, (B, S)
-    rows: Array | None  # u(x), (B, S, M + 1)
+    shared: SharedAt | None
 
 
 @dataclass(frozen=True)
@@ -167,13 +177,13 @@ class Pull:
         """From the function's derivatives by mean and standard deviation, (B, S): (B, S, D)."""
         by_near = by_mean[..., None] * self.of._v[:, None, :]
         by_near = by_near - by_deviation[..., None] * self.weights
-        slope = self.of_own(by_near)
-        if self.of.prior is None:
+        slope, shared = self.of_own(by_near), self.at.shared
+        if shared is None:
             return slope
         xp = array_namespace(self.x)
-        by_row = (by_deviation / self.deviation)[..., None] * self.at.rows
+        by_row = (by_deviation / self.deviation)[..., None] * shared.rows
         by_row = by_row + xp.matmul(self._there(by_near), self.of._rows)
-        return slope + self.of.prior.pull(self.x, by_mean, by_row)
+        return slope + shared.pull(by_mean, by_row)
 
     def of_own(self, by_own: Array) -> Array:
         """From its derivatives by the own part's covariances with the trials: (B, S, D)."""

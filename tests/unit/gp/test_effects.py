@@ -81,7 +81,7 @@ def test_the_pull_is_the_gradient_in_the_numbers_and_none_in_a_choice() -> None:
     ends = random.random((2, 2, 7, 1))
     x = np.concatenate([ends[0], choice, ends[1]], axis=-1)
     w = random.standard_normal((2, 7, basis.count))
-    slope = basis.pull(x, w)
+    slope = basis.at(x).pull(w)
     assert slope.shape == x.shape
     for d in (0, 4):
         step = 1e-6 * np.eye(5)[d]
