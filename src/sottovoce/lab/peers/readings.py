@@ -54,6 +54,7 @@ class Reading:
     solo: str
     after: int
     over_solo: Paired
+    over_solo_all: Paired  # over all trials
     over_control: Paired | None  # over all trials
     needs: float
 
@@ -93,9 +94,10 @@ def reading(
     if CONTROL in curves:
         control = paired(curves[entry].mean(axis=1), curves[CONTROL].mean(axis=1))
     judged = paired(curves[entry][:, after - 1], curves[best][:, after - 1])
+    all_along = paired(curves[entry].mean(axis=1), curves[best].mean(axis=1))
     needs = trials_needed(curves[entry].mean(axis=0), target)
     shown = curves if entry == OURS else {**curves, OURS: curves[entry]}
-    return Reading(problem, shown, best, after, judged, control, needs)
+    return Reading(problem, shown, best, after, judged, all_along, control, needs)
 
 
 def readings(folder: Path, parts: Sequence[Part], entry: str = OURS) -> list[Reading]:
@@ -114,6 +116,8 @@ class Counts:
     problems: int
     better: int
     worse: tuple[str, ...]
+    sooner: int  # problems on which it is better over all trials
+    later: int  # and worse
     beyond: int  # problems with more than 3 % more regret than the best solo search
     needs: float  # the median
     told: int  # problems with a control
@@ -133,6 +137,8 @@ def counted(found: Sequence[Reading]) -> Counts:
         problems=len(found),
         better=sum(one.over_solo.word == "better" for one in found),
         worse=tuple(one.problem for one in found if one.over_solo.word == "worse"),
+        sooner=sum(one.over_solo_all.word == "better" for one in found),
+        later=sum(one.over_solo_all.word == "worse" for one in found),
         beyond=sum(one.excess > MARGIN for one in found),
         needs=float(np.median([one.needs for one in found])),
         told=len(over),

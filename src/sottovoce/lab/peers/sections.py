@@ -103,20 +103,20 @@ def _federations() -> dict[str, tuple[Part, ...]]:
     usual = (OURS, CONTROL, GP)
     differing = tuple(name for names in DIFFERENT.values() for name in names)
     return {
-        "solo": (Part(MAIN, hundred, (SAMPLER, VOTE), 20),),
-        "ten": (Part(TEN, _fitting(TEN), (*usual, SAMPLER), 20),),
+        "solo": (Part(MAIN, hundred, (SAMPLER, VOTE), 10),),
+        "ten": (Part(TEN, _fitting(TEN), (*usual, SAMPLER), 10),),
         "real": _real(usual),
-        "dp-fts-de": (Part(MAIN, hundred, ("dp-fts-de/own", "dp-fts-de/features"), 10),),
+        "dp-fts-de": (Part(MAIN, hundred, ("dp-fts-de/own", "dp-fts-de/features"), 3),),
         "differ": (
-            Part(MAIN, differing, (*usual, SAMPLER), 10),
-            Part(MAIN, LIED, ("sottovoce/dishonest",), 10),
+            Part(MAIN, differing, (*usual, SAMPLER), 5),
+            Part(MAIN, LIED, ("sottovoce/dishonest",), 5),
         ),
-        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 20),),
+        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 10),),
         "peers": (
             Part(MAIN, hundred, tuple(f"{OURS}/{v}" for v in ("local", "quiet", "flat")), 5),
             Part(MAIN, hundred, (f"{GP}/flat",), 5),
         ),
-        "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 20),),
+        "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 10),),
         **_growth(),
     }
 
@@ -126,7 +126,7 @@ def _real(usual: tuple[str, ...]) -> tuple[Part, ...]:
     parts = list[Part]()
     for name, (agents, epsilon) in PAPER.items():
         size = Federation(agents, TRIALS, epsilon / 10, paper_delta(agents))
-        parts.append(Part(size, (name,), usual, 20))
+        parts.append(Part(size, (name,), usual, 10))
         parts.append(Part(size, (name,), (SAMPLER,), 2, alone=agents))
     return tuple(parts)
 
@@ -134,7 +134,7 @@ def _real(usual: tuple[str, ...]) -> tuple[Part, ...]:
 def _growth() -> dict[str, tuple[Part, ...]]:
     """Fewer runs of larger federations: each is a mean over more agents."""
     parts = dict[str, tuple[Part, ...]]()
-    for agents, runs in zip(SIZES, (20, 10, 4, 2, 1, 1), strict=True):
+    for agents, runs in zip(SIZES, (8, 4, 1, 1, 1, 1), strict=True):
         usual = Part(Federation(agents, GROWTH_TRIALS, 1.0), GROWTH_PROBLEMS, (GP, CONTROL), runs)
         at = [
             Part(Federation(agents, GROWTH_TRIALS, epsilon), GROWTH_PROBLEMS, (OURS,), runs)

@@ -72,7 +72,7 @@ def federation_table(found: Sequence[Reading], shown: Sequence[str]) -> list[str
         *("problem", "best solo"),
         *(f"{NAMES[entry]}{after if entry == OURS else ''}" for entry in shown),
         *(f"after {n}" for n in EARLIER),
-        *("over the best solo", "over noise only, all trials", "needs"),
+        *("over the best solo", "the same, all trials", "over noise only, all trials", "needs"),
     ]
     rows = [
         [
@@ -80,7 +80,7 @@ def federation_table(found: Sequence[Reading], shown: Sequence[str]) -> list[str
             NAMES[one.solo].removesuffix(" alone"),
             *(told(one.mean(entry)) for entry in shown),
             *(told(one.mean(OURS, n)) for n in EARLIER),
-            *(judged(one.over_solo), judged(one.over_control)),
+            *(judged(one.over_solo), judged(one.over_solo_all), judged(one.over_control)),
             trials(one.needs, one.curves[OURS].shape[1]),
         ]
         for one in found
@@ -121,13 +121,12 @@ def sentence(counts: Counts, most: int = 30) -> str:
     said = (
         f"After {most} trials better than the best solo search on {counts.better} of "
         f"{counts.problems} problems, worse on {len(counts.worse) or 'none'}{names}; more than 3 % "
-        f"above it on {counts.beyond or 'none'}. "
+        f"above it on {counts.beyond or 'none'}. Over all trials better than it on "
+        f"{counts.sooner}, worse on {counts.later or 'none'}. "
     )
     if counts.told:
         harmed = f", worse on {counts.harmed}" if counts.harmed else ""
-        said += (
-            f"Over all trials better than noise alone on {counts.heard} of {counts.told}{harmed}. "
-        )
+        said += f"And better than noise alone on {counts.heard} of {counts.told}{harmed}. "
     needs = trials(counts.needs, most)
     return said + f"The median problem needs {needs} trials for what solo has after {most}."
 
