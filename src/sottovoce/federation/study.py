@@ -24,6 +24,7 @@ from sottovoce.gp.consensus import Consensus
 from sottovoce.gp.effects import Effects, effects
 from sottovoce.gp.features import Features, shared_features
 from sottovoce.gp.matern import Coordinates
+from sottovoce.gp.promise import Promise
 from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.shared import PooledModel, SharedPosterior
 from sottovoce.gp.usual import Usual, flat_weights, kinds_of, usual_weights
@@ -36,6 +37,7 @@ from sottovoce.space.regions import Regions, assigned, equal_boxes
 _DESIGN = "sottovoce/design/v1"  # part of what the seed means
 _LATIN = "sottovoce/latin/v1"
 _FURTHER = "sottovoce/further/v1"
+_PROMISE, _PUBLIC = b"sottovoce/promise/v1", 1024  # points, for where the best may lie
 _SOME = 100  # agents' designs are enough for what is a mean over all
 _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
     "mechanism": Mechanism,
@@ -153,7 +155,7 @@ class FederatedStudy:
     @cached_property
     def effects(self) -> Effects:
         """The basis of main effects and pairs."""
-        return effects(self.coordinates)
+        return effects(self.coordinates, fine=self.method.shared.consensus)
 
     @cached_property
     def latin_design(self) -> FloatArray:
@@ -175,8 +177,10 @@ class FederatedStudy:
         further = latin_points(label, len(initial), last + 1, self.space.dims)
         designs = np.concatenate([initial, np.asarray(self.space.snap(further))], axis=1)
         clip = 1.0 if method.mechanism is None else method.mechanism.clip
-        sizes = (method.regularisation, clip)
-        return Consensus(designs, self.effects, self.agents, self.expected_effects, *sizes)
+        public = quasirandom_points(_PROMISE, _PUBLIC, self.space.dims)
+        promise = Promise(np.asarray(self.space.snap(public)), self.effects)
+        known = (self.agents, self.expected_effects, method.regularisation, clip)
+        return Consensus(designs, method.initial, promise, *known)
 
     @cached_property
     def expected_effects(self) -> Usual:
@@ -241,7 +245,7 @@ class FederatedStudy:
             "feature_seed": self.feature_seed,
             "method": method,
             "rounds": self.rounds,
-            "schema": 2,
+            "schema": 3 if self.method.shared.consensus else 2,
             "space": self.space.to_dict(),
         }
 

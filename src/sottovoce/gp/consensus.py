@@ -7,24 +7,24 @@ knows N(μ, C), and agent n, with residuals r_n = y_n − Φ_n μ at its trials,
 
     m_n = A_n r_n / ρ,    A_n = W C Φ_nᵀ (Φ_n C Φ_nᵀ + 11ᵀ + λI)⁻¹,
 
-the posterior mean of ω − μ, weighed by a diagonal W, cut to the length of the clip. The sum that
-all hear is taken for
+the posterior mean of ω − μ, weighed by W, cut to the length of the clip. The sum that all hear is
+taken for
 
     b = H(ω − μ)/ρ + own parts + e,    e ~ N(0, σ²I) the noise of the release,
 
 with H the mean of A_n Φ_n and own parts of covariance λ/(ρ²N) times the mean of A_n A_nᵀ; both over
-a public design with as many points, so that everything but the m_n is public, and what follows
-from b is arithmetic that costs no privacy: a posterior over ω from all releases so far.
+a public design with as many points, the later ones where by then the best is expected, so that
+everything but the m_n is public, and what follows from b is arithmetic that costs no privacy: a
+posterior over ω from all releases so far.
 
 How much is common at all, and of what kind, the releases say too. P is diagonal: for each feature
 a product of factors p_g, for what it is (its traits): of this parameter, a pair, a wave of that
 order. log p_g ~ N(0, 1), and those are taken that have the highest posterior density. Where agents
 have nothing in common P falls, and what all believe with it; so it does for what has no effect.
 
-W spends the length of a vector on what matters: with isotropic noise, Σ_j v_j err_j is least for
-W_jj = (v_j/s_j)^¼, v_j the variance that feature j has in the function, s_j that of its number
-in a message. ρ is the length that messages are expected to have; those that come louder by a
-factor are cut.
+W spends the length of a vector on what matters (`gp.promise`): at first the whole space, then more
+and more where the best may lie. ρ is the length that messages are expected to have; those that
+come louder by a factor are cut.
 
 Symbols: N agents, n0 initial points, M features, G traits, k releases; T = H/ρ of a release, R the
 covariance of its own parts and noise; J = Σ TᵀR⁻¹T over the releases, η = Σ TᵀR⁻¹(b + Tμ), μ as it
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -44,6 +44,7 @@ from numpy.typing import NDArray
 
 from sottovoce.arrays import Array, array_namespace
 from sottovoce.gp.effects import Effects
+from sottovoce.gp.promise import Promise, weighing
 from sottovoce.gp.usual import Usual
 from sottovoce.optim.bfgs import ascend
 
@@ -52,6 +53,7 @@ LOUD = 2.0  # most messages are cut to the clip: direction is what is told
 _LEVEL = 1.0  # variance of the level of an agent's residuals
 _AMPLITUDE = 0.1  # variance of s
 _DOUBT = 0.5
+_MISREAD = 0.03  # of a message's variance: what no number of agents averages away
 _SCALE = 1.0  # standard deviation of log p_g
 _WIDEST = 6.0  # its bound
 _STEPS, _FINE = 60, 1e-6  # of the climb to p: evaluations, tolerance
@@ -61,20 +63,22 @@ _STEPS, _FINE = 60, 1e-6  # of the climb to p: evaluations, tolerance
 class State:
     """What all know of ω: N(mean (M,), covariance (M, M)), and from what.
 
-    information (M, M) is J, evidence (M,) is η; both 0 before the first release.
+    information (M, M) is J, evidence (M,) is η; both 0 before the first release. chances (S,): of
+    each public point, to be among the best; None: nothing was heard.
     """
 
     mean: Matrix
     covariance: Matrix
     information: Matrix
     evidence: Matrix
+    chances: Matrix | None = None
 
 
 @dataclass(frozen=True)
 class Speech:
     """How agents put their residuals into a vector: public, and the same for all.
 
-    covariance (M, M) is C; weight (M,) the diagonal of W; scale is LOUD/ρ.
+    covariance (M, M) is C; weight (M, M) is W; scale is LOUD/ρ.
     """
 
     mean: Matrix
@@ -97,23 +101,32 @@ class Speech:
         gram = xp.matmul(spread, rows.mT) + _LEVEL * known[:, :, None] * known[:, None, :]
         eye = xp.eye(y.shape[-1], dtype=rows.dtype, device=device(rows))
         solved = xp.linalg.solve(gram + self.regularisation * eye, residual[..., None])
-        return self.scale * weight * xp.matmul(spread.mT, solved)[..., 0]
+        known_now = xp.matmul(spread.mT, solved)[..., 0]
+        return self.scale * xp.matmul(known_now, weight)  # W is symmetric
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
     """The model: public, and all that the releases are read with.
 
-    designs (some, n, D): points of some agents, and where they might go on; before: what is known
-    before the first release; regularisation: λ; clip: the length that vectors are cut to.
+    designs (some, n, D): points of some agents, and where they might go on; initial: how many of
+    each are not chosen by what is known; promise: public points, for where the best may lie;
+    before: what is known before the first release; regularisation: λ; clip: the length that
+    vectors are cut to.
     """
 
     designs: Matrix
-    features: Effects
+    initial: int
+    promise: Promise
     agents: int
     before: Usual
     regularisation: float
     clip: float
+
+    @property
+    def features(self) -> Effects:
+        """What ω weighs."""
+        return self.promise.features
 
     @cached_property
     def _rows(self) -> Matrix:
@@ -127,16 +140,17 @@ class Consensus:
     def speech(self, state: State, points: int) -> Speech:
         """How agents with so many trials say what is missing."""
         gains, own = self._moments(state, points)
-        said = np.diag(gains @ state.covariance @ gains.T + own)
-        weight = (self.features.variance / np.maximum(said, 1e-300)) ** 0.25
-        length = math.sqrt(float(np.sum(weight**2 * said)))
+        said = gains @ state.covariance @ gains.T + own
+        weight = weighing(self.promise.relevance(state.chances), said)
+        length = math.sqrt(float(np.sum(weight * (weight @ said))))
         scale = LOUD * self.clip / length
         return Speech(state.mean, state.covariance, weight, scale, self.regularisation)
 
     def heard(self, state: State, points: int, release: Matrix, noise: float) -> State:
         """What all know after a release (M,) with noise of standard deviation σ."""
         told = self._told(state, points, release, noise)
-        return self.known(*told, self._borne_out(*told))
+        now = self.known(*told, self._borne_out(*told))
+        return replace(now, chances=self.promise.chances(now.mean, now.covariance))
 
     def _told(
         self, state: State, points: int, release: Matrix, noise: float
@@ -145,8 +159,10 @@ class Consensus:
         gains, own = self._moments(state, points)
         speech = self.speech(state, points)
         told = speech.weight * speech.scale / LOUD  # what is left of a message after the clip
-        gains, own = told[:, None] * gains, told[:, None] * own * told
-        root = np.linalg.cholesky(own / self.agents + (noise**2 + 1e-12) * np.eye(len(own)))
+        gains, own = told @ gains, told @ own @ told
+        misread = _MISREAD * (gains @ state.covariance @ gains.T + own)
+        unsure = own / self.agents + misread + (noise**2 + 1e-12) * np.eye(len(own))
+        root = np.linalg.cholesky(unsure)
         white = np.linalg.solve(root, gains)
         news = np.linalg.solve(root, release + gains @ state.mean)
         return state.information + white.T @ white, state.evidence + white.T @ news
@@ -192,12 +208,16 @@ class Consensus:
             return math.inf
         speech, (gains, _) = self.speech(self.prior, points), self._moments(self.prior, points)
         told = speech.weight * speech.scale / LOUD
-        expected = math.sqrt(float(np.sum((told[:, None] * gains) ** 2 * self.before.variance)))
+        expected = math.sqrt(float(np.sum((told @ gains) ** 2 * self.before.variance)))
         return expected / (noise * math.sqrt(len(gains)))
 
     def _moments(self, state: State, points: int) -> tuple[Matrix, Matrix]:
         """H, and the covariance of an agent's own part, (M, M), both without W."""
-        rows = self._rows[:, : max(points, 1)]
+        points = min(max(points, 1), self.designs.shape[1])
+        rows = self._rows[:, :points]
+        if state.chances is not None and points > self.initial:
+            there = self.promise.sets(state.chances, len(rows), points - self.initial)
+            rows = np.concatenate([rows[:, : self.initial], there], axis=1)
         spread = rows @ state.covariance
         gram = spread @ np.swapaxes(rows, -1, -2) + _LEVEL
         gram = gram + self.regularisation * np.eye(rows.shape[1])

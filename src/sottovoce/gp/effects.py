@@ -4,8 +4,8 @@ Symbols: D coordinates, A parameters, M features, G traits, B batch, S points. A
 has waves √2 cos(πkx), k = 1, 2, ...; a choice among K has K columns (K·1[it is j] − 1)/√(K − 1).
 All have mean 0 and variance 1 over the cube. A feature is a wave or column of one parameter (a main
 effect), or a product of two of different parameters (a pair), times the root of the variance that
-is expected of it: 1/k² of a main effect, 0.35/(k²l²) of a pair, 1/K for a column in place of 1/k².
-All variances add up to 1.
+is expected of it: e_k = 1/k² of a main effect, but 4⁴/k⁶ from order 4 on, 0.35 e_k e_l of a pair,
+1/K for a column in place of e_k. All variances add up to 1.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from sottovoce.gp.matern import Coordinates
 _PAIRS = 0.35  # variance of a pair, in units of that of two main effects
 _ORDERS = ((4, 2), (4, 1), (4, 0), (3, 0), (2, 0), (1, 0))  # of main effects, of pairs
 MOST = 256  # features, as long as one of each parameter fits
+_COARSE, _FALL = 4, 4  # waves above that order have less variance, by that power
+_FINE = ((6, 4), (6, 3), (5, 3), (4, 3))
+_MOST_FINE = 48  # features, to be finer than usual: each is one more to be told through noise
 
 
 @dataclass(frozen=True)
@@ -173,15 +176,24 @@ class EffectsAt:
         return xp.matmul(by_wave * slope, held.coordinates)
 
 
-def effects(coordinates: Coordinates) -> Effects:
-    """As many main effects and pairs of the parameters as there is room for."""
+def effects(coordinates: Coordinates, fine: bool = False) -> Effects:
+    """As many main effects and pairs of the parameters as there is room for.
+
+    fine: what many agents know together has more detail, where there are few parameters.
+    """
     widths = [coordinates.owner.count(a) for a in range(coordinates.parameters)]
     check(len(widths) >= 1, "a basis needs a parameter")
-    for highest, together in _ORDERS:
-        found = _listed(widths, highest, together)
-        if found.count <= MOST:
+    ladder = [(orders, MOST) for orders in _ORDERS]
+    for orders, most in [(orders, _MOST_FINE) for orders in _FINE] * fine + ladder:
+        found = _listed(widths, *orders)
+        if found.count <= most:
             break
     return found
+
+
+def _expected(order: int) -> float:
+    """Of a wave's variance, beside that of the first: what has much detail is rare."""
+    return float(min(1.0, (_COARSE / order) ** _FALL) / order**2)
 
 
 def _listed(widths: list[int], highest: int, together: int) -> Effects:
@@ -194,7 +206,7 @@ def _listed(widths: list[int], highest: int, together: int) -> Effects:
         own = [(start + (j if width > 1 else 0), a, k, width) for j, k in enumerate(numbers)]
         mine.append(list(range(len(wave), len(wave) + len(own))))
         wave += own
-        size += [1.0 / k**2 if k else 1.0 / width for *_, k, _ in own]
+        size += [_expected(k) if k else 1.0 / width for *_, k, _ in own]
         start += width
     none = len(wave)
     features = [(i, none, size[i]) for own in mine for i in own]

@@ -170,7 +170,7 @@ def test_a_study_is_plain_data(name: str) -> None:
     text = json.dumps(study.to_dict(), allow_nan=False)
     assert json.loads(text) == study.to_dict()
     assert study.to_dict()["method"]["name"] == name
-    assert study.to_dict()["schema"] == 2
+    assert study.to_dict()["schema"] == (3 if study.method.shared.consensus else 2)
 
 
 def test_an_infinite_clip_can_be_written_down() -> None:

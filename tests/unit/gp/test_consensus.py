@@ -8,22 +8,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sottovoce.gp.consensus import Consensus, Speech, State, for_agents
+from sottovoce.gp.consensus import _MISREAD, Consensus, Speech, State, for_agents
 from sottovoce.gp.effects import effects
 from sottovoce.gp.matern import Coordinates
-from sottovoce.gp.quasirandom import latin_points
+from sottovoce.gp.promise import Promise
+from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.usual import Usual, flat_weights
 
 Floats = NDArray[Any]
 PLANE = Coordinates((0, 1), (1.0, 1.0))
 BASIS = effects(PLANE)
 M = BASIS.count
+PROMISE = Promise(quasirandom_points(b"test/promise", 256, 2), BASIS)
 AGENTS, POINTS = 200, 6
 
 
 def consensus(agents: int = AGENTS, clip: float = 1.0) -> Consensus:
     designs = latin_points(b"test/consensus", 100, 12, 2)
-    return Consensus(designs, BASIS, agents, flat_weights(M, 0.5), 0.4, clip)
+    return Consensus(designs, 5, PROMISE, agents, flat_weights(M, 0.5), 0.4, clip)
 
 
 def said(model: Consensus, state: State, weights: Floats, points: int) -> Floats:
@@ -90,12 +92,16 @@ def test_with_scales_as_they_are_expected_each_release_is_a_step_of_a_kalman_fil
     for points in (5, 7, 9):
         release = random.standard_normal(M)
         rows, lam, C = BASIS(model.designs[:, :points]), 0.4, state.covariance
+        if state.chances is not None:  # the later points are where the best is expected
+            later = PROMISE.sets(state.chances, len(rows), points - 5)
+            rows = np.concatenate([rows[:, :5], later], axis=1)
         speech = model.speech(state, points)
         gram = rows @ C @ np.swapaxes(rows, -1, -2) + 1.0 + lam * np.eye(points)
         A = C @ np.swapaxes(rows, -1, -2) @ np.linalg.inv(gram)
-        A = (speech.weight * speech.scale / 2)[:, None] * A
+        A = speech.scale / 2 * speech.weight @ A
         H, own = (A @ rows).mean(axis=0), lam * (A @ np.swapaxes(A, -1, -2)).mean(axis=0)
         seen = H @ C @ H.T + own / AGENTS + noise**2 * np.eye(M)
+        seen = seen + _MISREAD * (H @ C @ H.T + own)
         gain = C @ H.T @ np.linalg.inv(seen)
         state = model.heard(state, points, release, noise)
         wanted = wanted + gain @ release
@@ -191,7 +197,7 @@ def test_a_message_is_the_posterior_mean_of_what_is_missing_weighed() -> None:
         phi, left = rows[n][mask[n]], y[n][mask[n]] - rows[n][mask[n]] @ state.mean
         K = phi @ state.covariance @ phi.T + 1.0 + 0.4 * np.eye(len(phi))
         mean = state.covariance @ phi.T @ np.linalg.solve(K, left)
-        np.testing.assert_allclose(found[n], speech.scale * speech.weight * mean, rtol=1e-9)
+        np.testing.assert_allclose(found[n], speech.scale * speech.weight @ mean, rtol=1e-9)
 
 
 def test_who_has_no_value_says_nothing() -> None:
@@ -211,6 +217,33 @@ def test_a_message_is_linear_in_the_values_and_not_cut_by_who_says_it() -> None:
     assert np.linalg.norm(speech(rows, 100.0 * y, mask)) > 10.0  # far beyond the clip of 1
 
 
+def test_later_messages_tell_more_of_where_the_best_may_lie() -> None:
+    model, weights = consensus(), 5.0 * BASIS(np.array([0.2, 0.8]))
+    release = clipped(said(model, model.prior, weights, 5)).mean(axis=0)
+    state = model.heard(model.prior, 5, release, 0.02)
+    assert state.chances is not None
+    near = np.array([0.2, 0.8]) + 0.2 * (np.random.default_rng(0).random((200, 2)) - 0.5)
+    far = np.random.default_rng(1).random((200, 2))
+
+    def share(speech: Speech) -> float:
+        """How loud a small change of the function is near the best, beside elsewhere."""
+        loud = [
+            np.sqrt(np.mean((np.diff(BASIS(x), axis=0) @ speech.weight) ** 2)) for x in (near, far)
+        ]
+        return float(loud[0] / loud[1])
+
+    before = replace(state, chances=None)
+    assert share(model.speech(state, 7)) > 1.1 * share(model.speech(before, 7))
+
+
+def test_who_brings_thousands_of_trials_speaks_as_one_with_as_many_as_the_design_has() -> None:
+    model = consensus()
+    state = model.heard(model.prior, 5, 0.3 * np.ones(M) / math.sqrt(M), 0.02)
+    for known in (model.prior, state):
+        many, some = model.speech(known, 100_000), model.speech(known, 12)
+        np.testing.assert_array_equal(many.weight, some.weight)
+
+
 def test_messages_are_as_loud_as_the_clip_is_long() -> None:
     one, five = (consensus(clip=clip) for clip in (1.0, 5.0))
     quiet, loud = (each.speech(each.prior, POINTS) for each in (one, five))
@@ -227,7 +260,10 @@ def test_an_agent_takes_for_likely_what_all_know_with_some_doubt() -> None:
     np.testing.assert_allclose(covariance, wanted, atol=1e-12)
 
 
-def test_what_is_usual_is_where_learning_begins_and_all_is_measured_from_it() -> None:
+def test_what_is_usual_is_where_learning_begins_and_all_is_measured_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Promise, "chances", lambda *known: None)  # which the mean would move
     flat, random = consensus(), np.random.default_rng(3)
     usual = Usual(random.standard_normal(M), random.uniform(0.2, 2.0, M))
     model = replace(flat, before=usual)

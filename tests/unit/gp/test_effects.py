@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sottovoce.errors import InvalidInput
-from sottovoce.federation.methods import POOLED_TS, SOTTOVOCE
+from sottovoce.federation.methods import GP, POOLED_TS, SOTTOVOCE
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.effects import MOST, effects
 from sottovoce.gp.matern import Coordinates
@@ -97,7 +97,9 @@ PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 ALL = Space([Float("x", 0.0, 1.0), Integer("n", 1, 4), Category("c", ("a", "b"))])
 
 
-@pytest.mark.parametrize(("space", "count"), [(PLANE, 12), (ALL, 10 + 4 + 4 + 4)])
+@pytest.mark.parametrize(
+    ("space", "count"), [(PLANE, 2 * 6 + 4 * 4), (ALL, (6 + 6 + 2) + (4 * 4 + 4 * 2 + 4 * 2))]
+)
 def test_a_study_sets_the_number_of_effects_of_its_space(space: Space, count: int) -> None:
     study = FederatedStudy(space, SOTTOVOCE, agents=5, rounds=3)
     assert study.method.features == study.effects.count == count
@@ -106,9 +108,21 @@ def test_a_study_sets_the_number_of_effects_of_its_space(space: Space, count: in
     assert study.effects(study.latin_design).shape == (5, 5, count)
 
 
-@pytest.mark.parametrize("features", [2, 11, 13, 16])
+def test_who_goes_alone_has_less_detail_than_a_consensus() -> None:
+    assert FederatedStudy(PLANE, GP, agents=1, rounds=3).effects.count == 12
+    for count in (2, 3, 4, 6, 30):
+        alone, fine = effects(numbers(count)), effects(numbers(count), fine=True)
+        assert (fine.count > alone.count) == (count < 4)
+        assert fine.count <= (48 if count < 4 else MOST)
+    expected = effects(numbers(1), fine=True).variance
+    np.testing.assert_allclose(
+        expected[[1, 3, 5]] / expected[0], [1 / 4, 1 / 16, (4 / 6) ** 4 / 36]
+    )
+
+
+@pytest.mark.parametrize("features", [2, 12, 27, 29])
 def test_any_other_number_of_effects_is_refused(features: int) -> None:
-    with pytest.raises(InvalidInput, match=f"leave features at 1, or 12, got features={features}"):
+    with pytest.raises(InvalidInput, match=f"leave features at 1, or 28, got features={features}"):
         FederatedStudy(PLANE, replace(SOTTOVOCE, features=features), 5, 3)
     assert FederatedStudy(PLANE, replace(POOLED_TS, features=16), 5, 3).method.features == 16
 

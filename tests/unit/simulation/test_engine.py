@@ -180,7 +180,7 @@ def test_each_method_records_what_its_releases_spend() -> None:
         spoken = [r for r in range(ROUNDS) if METHODS[name].releases.released(r)]
         assert outcome.events == [event] * len(spoken)
         rows = AGENTS if name == "fts" else METHODS[name].regions
-        features = 4 if METHODS[name].basis == "effects" else 16
+        features = 6 if METHODS[name].shared.consensus else 16
         assert all(v.shape == (rows, features) for v in outcome.broadcasts.values())
         assert list(outcome.broadcasts) == spoken
 

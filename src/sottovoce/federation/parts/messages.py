@@ -68,12 +68,21 @@ def residual(batch: Batch, round_number: int) -> Array:
 def effects(batch: Batch, round_number: int) -> Array:
     """What an agent's values say of the effects that all share, beyond what is known by then.
 
-    For a consensus (`gp.consensus`).
+    For a consensus (`gp.consensus`). A failed trial counts as the worst that did not fail: so that
+    all learn where not to go.
     """
-    study, raw = batch.study, batch.raw()
+    study, raw = batch.study, with_failures(batch.raw())
     speech = study.consensus.speech(batch.shared.state(), batch.trials.count)
     mask = batch.xp.isfinite(raw)
     return speech(study.effects(batch.domain.points()), warped(raw, mask), mask)
+
+
+def with_failures(raw: Array) -> Array:
+    """Each agent's values (B, t), the least in place of NaN; who has none keeps NaN."""
+    xp = array_namespace(raw)
+    known = xp.isfinite(raw)
+    least = xp.min(xp.where(known, raw, xp.inf), axis=-1, keepdims=True)
+    return xp.where(known | ~xp.isfinite(least), raw, least)
 
 
 def feature_sums(rows: Array, raw: Array) -> Array:

@@ -19,7 +19,8 @@ from sottovoce.space import Category, Float, Space
 
 PLANE = Space([Float("x", 0.0, 1.0), Float("y", 0.0, 1.0)])
 STUDY = FederatedStudy(PLANE, SOTTOVOCE, agents=20, rounds=9)
-RELEASES = np.random.default_rng(0).standard_normal((4, 12))
+M = STUDY.effects.count
+RELEASES = np.random.default_rng(0).standard_normal((4, M))
 
 
 def test_after_each_release_all_know_what_the_filter_says() -> None:
@@ -66,11 +67,13 @@ def test_others_find_no_consensus() -> None:
 
 
 def test_before_anything_is_heard_agents_take_for_likely_what_is_usual() -> None:
-    alone = GP.shared(FederatedStudy(PLANE, GP, 1, 3)).prior()
-    together, flat = SOTTOVOCE.shared(STUDY).prior(), replace(SOTTOVOCE, shared_model="consensus")
+    line = Space([Float(name, 0.0, 1.0) for name in "uvwxyz"])  # as many effects for both
+    study = replace(STUDY, space=line, method=SOTTOVOCE)
+    alone = GP.shared(FederatedStudy(line, GP, 1, 3)).prior()
+    together, flat = SOTTOVOCE.shared(study).prior(), replace(SOTTOVOCE, shared_model="consensus")
     assert alone is not None
     assert together is not None
-    np.testing.assert_array_equal(alone.mean, STUDY.expected_effects.mean)
+    np.testing.assert_array_equal(alone.mean, study.expected_effects.mean)
     np.testing.assert_array_equal(alone.mean, together.mean)
     np.testing.assert_allclose(alone.root @ alone.root.T, together.root @ together.root.T)
     assert flat.shared(replace(STUDY, method=flat)).prior() is None
@@ -79,15 +82,33 @@ def test_before_anything_is_heard_agents_take_for_likely_what_is_usual() -> None
 def test_a_consensus_that_is_not_informed_begins_with_nothing() -> None:
     method = replace(SOTTOVOCE, shared_model="consensus")
     state = method.shared(replace(STUDY, method=method)).state()
-    np.testing.assert_array_equal(state.mean, np.zeros(12))
-    np.testing.assert_array_equal(state.covariance, 0.5 * np.eye(12))
+    np.testing.assert_array_equal(state.mean, np.zeros(M))
+    np.testing.assert_array_equal(state.covariance, 0.5 * np.eye(M))
 
 
 def test_whose_trials_all_failed_says_zeros() -> None:
     agent = Agent(STUDY, 4, seed=0)
     for _ in range(STUDY.method.initial):
         agent.tell(agent.ask(), None)
-    np.testing.assert_array_equal(agent.message().vector, np.zeros(12))
+    np.testing.assert_array_equal(agent.message().vector, np.zeros(M))
+
+
+def test_agents_tell_each_other_where_trials_fail() -> None:
+    """Half of the space fails; after one release all expect less of it, without a failure told."""
+    values = np.random.default_rng(1).normal(size=(STUDY.agents, STUDY.method.initial))
+    vectors = []
+    for n in range(STUDY.agents):
+        agent = Agent(STUDY, n, seed=0)
+        for value in values[n]:
+            params = agent.ask()
+            agent.tell(params, None if params["x"] > 0.5 else float(value))
+        vectors.append(agent.message().vector)
+    length = np.maximum(np.linalg.norm(vectors, axis=1), 1e-300)[:, None]
+    release = np.mean(np.asarray(vectors) * np.minimum(1.0, 1.0 / length), axis=0)
+    state = STUDY.consensus.heard(STUDY.consensus.prior, STUDY.method.initial, release, 1e-3)
+    line = np.random.default_rng(2).random((400, 2))
+    expected = STUDY.effects(line) @ (state.mean - STUDY.consensus.before.mean)
+    assert expected[line[:, 0] < 0.4].mean() > expected[line[:, 0] > 0.6].mean() + 0.2
 
 
 def test_an_agent_cuts_nothing_so_that_the_server_does() -> None:

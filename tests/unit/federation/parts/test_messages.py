@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from tests.unit.gp.seen import random_trials
 
-from sottovoce.federation.parts.messages import feature_sums, residual_mean
+from sottovoce.federation.parts.messages import feature_sums, residual_mean, with_failures
 from sottovoce.gp.features import shared_features
 from sottovoce.gp.shared import RESIDUAL_GAIN
 
@@ -107,3 +107,11 @@ def test_the_level_and_the_scale_of_the_values_do_not_matter(level: float, scale
     np.testing.assert_allclose(other, later, atol=1e-6)
     np.testing.assert_allclose(feature_sums(rows, level + scale * raw), wanted, atol=1e-8)
     np.testing.assert_allclose(feature_sums(rows, -raw), -wanted, atol=1e-12)
+
+
+def test_a_failed_trial_counts_as_the_worst_that_did_not_in_what_is_said_of_effects() -> None:
+    raw = np.array([[3.0, np.nan, -2.0, np.nan], [np.nan] * 4, [1.0, 2.0, 3.0, 4.0]])
+    found = with_failures(raw)
+    np.testing.assert_array_equal(found[0], [3.0, -2.0, -2.0, -2.0])
+    assert np.all(np.isnan(found[1]))  # who has no value has nothing to say
+    np.testing.assert_array_equal(found[2], raw[2])
