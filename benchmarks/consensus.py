@@ -4,10 +4,11 @@ Usage: python benchmarks/consensus.py [--agents 100] [--epsilon 1] [--runs 4] [-
        [--entry sottovoce/flat]
 
 The correlation, over points of the whole space, of what all know after each release with the mean
-of all agents' functions (each standardised), which nobody in a federation can know; the mean over
-runs. *read as expected*: the same releases, with the variances of effects that are expected before
-anything is heard in place of those that the releases bear out. *basis*: the best that any weights
-of the effects could do. DESIGN problems of the suite, and no TEST problem.
+of all agents' functions (each standardised; what fails counts as the worst), which nobody in a
+federation can know; the mean over runs. *read as expected*: the same releases, with the variances
+of effects that are expected before anything is heard in place of those that the releases bear out.
+*basis*: the best that any weights of the effects could do. DESIGN problems of the suite, and no
+TEST problem.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sottovoce.errors import check
+from sottovoce.federation.parts.messages import with_failures
 from sottovoce.federation.study import FederatedStudy
 from sottovoce.gp.warp import warped
 from sottovoce.lab.peers.together import Federation, study_of
@@ -41,7 +43,7 @@ def common_function(problem: str, study: FederatedStudy, run: int) -> tuple[Floa
     points = np.asarray(study.space.snap(random.random((POINTS, study.space.dims))))
     objectives = problem_named(problem).draw(study.agents, Draws(SEED, run).stream("objectives"))
     everywhere = np.ascontiguousarray(np.broadcast_to(points, (study.agents, *points.shape)))
-    values = objectives.values(everywhere)
+    values = np.asarray(with_failures(objectives.values(everywhere)))
     mask = np.isfinite(values)
     y = np.where(mask, np.asarray(warped(values, mask)), 0.0)
     return points, y.sum(axis=0) / np.maximum(mask.sum(axis=0), 1)
