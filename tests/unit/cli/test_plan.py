@@ -33,7 +33,7 @@ def test_the_settings_are_told_in_words(plan: Plan) -> None:
     status, out, _ = plan(agents=200, dims=2, rounds=10)
     assert status == 0
     assert "sottovoce for 200 agents, 2 parameters" in out
-    for words in ("ε spent (pld)", "zero-out", "noise z", "clip S", "features M", "12", "revealed"):
+    for words in ("ε spent (pld)", "zero-out", "noise z", "clip S", "features M", "28", "revealed"):
         assert words in out
     assert "(pld): a site's whole contribution is hidden against its absence (zero-out)." in out
     assert "(pld): one record at a site is hidden against its replacement by another" in out

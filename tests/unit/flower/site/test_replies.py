@@ -125,7 +125,7 @@ def test_a_vector_is_all_that_a_site_says_in_the_first_round(
     site = Site(FILE, bowl, tmp_path / "site")
     call = advance(coordinator, site, 0)
     said = content(site.answer(call).to_records())
-    vector = ("<f8", (4,), "raw", spoken(tmp_path / "site", 0, call))
+    vector = ("<f8", (6,), "raw", spoken(tmp_path / "site", 0, call))
     assert said == {"sottovoce": replied(0, "vector"), "vector": {"vector": vector}}
 
 
@@ -135,7 +135,7 @@ def test_a_vector_and_what_was_heard_is_all_that_a_site_says_later(
     site = Site(FILE, bowl, tmp_path / "site")
     call = advance(coordinator, site, 1)
     said = content(site.answer(call).to_records())
-    vector = ("<f8", (4,), "raw", spoken(tmp_path / "site", 2, call))
+    vector = ("<f8", (6,), "raw", spoken(tmp_path / "site", 2, call))
     plain = replied(2, "vector", **head_of(coordinator))
     assert said == {"sottovoce": plain, "vector": {"vector": vector}}
 
@@ -300,7 +300,7 @@ def test_a_later_call_holds_the_releases_and_the_ledgers_digests_and_nothing_els
     assert chain[1:] == [entry.digest for entry in entries]
     assert content(call.to_records()) == {
         "sottovoce": called(ROUNDS, **more),
-        "broadcast": {"broadcast": ("<f8", (2, 4), "raw", vectors.tobytes())},
+        "broadcast": {"broadcast": ("<f8", (2, 6), "raw", vectors.tobytes())},
     }
 
 
