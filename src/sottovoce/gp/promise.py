@@ -5,9 +5,9 @@ from what all know. Once something is known, an error matters where π is, so wh
 well is G, the covariance of the features there, with a rest for the whole space.
 
 A message is W u, with u what an agent knows, of covariance K over agents, W any matrix. Under
-isotropic noise of the sum, and with the mean square length of messages given, the expected error
-tr(G cov) is least for WᵀW = K⁻¹ # G, the geometric mean of the two matrices; where both are
-diagonal W_jj = (g_j/k_j)^¼. Of all such W the symmetric one is taken, which is one matrix,
+isotropic noise of the sum, and with the mean square length of messages given, what noise adds to
+the error, tr(G W⁻¹W⁻ᵀ), is least for WᵀW = K⁻¹ # G, the geometric mean of the two matrices; where
+both are diagonal W_jj = (g_j/k_j)^¼. Of all such W the symmetric one is taken, which is one matrix,
 whatever library finds it.
 
 All of it is public: points and draws come from a label.

@@ -173,6 +173,13 @@ def test_a_study_is_plain_data(name: str) -> None:
     assert study.to_dict()["schema"] == (3 if study.method.shared.consensus else 2)
 
 
+def test_a_study_whose_messages_were_of_an_earlier_kind_is_refused() -> None:
+    data = FederatedStudy(SPACE, METHODS["sottovoce"], 5, 3).to_dict()
+    assert FederatedStudy.from_dict(data).to_dict() == data
+    with pytest.raises(InvalidInput, match="must be of this version's"):
+        FederatedStudy.from_dict({**data, "schema": 2})
+
+
 def test_an_infinite_clip_can_be_written_down() -> None:
     open_door = replace(DP_FTS_DE, mechanism=Mechanism(clip=math.inf, noise=0.0))
     study = replace(STUDY, method=open_door)
