@@ -103,20 +103,20 @@ def _federations() -> dict[str, tuple[Part, ...]]:
     usual = (OURS, CONTROL, GP)
     differing = tuple(name for names in DIFFERENT.values() for name in names)
     return {
-        "solo": (Part(MAIN, hundred, (SAMPLER, VOTE), 10),),
-        "ten": (Part(TEN, _fitting(TEN), (*usual, SAMPLER), 10),),
+        "solo": (Part(MAIN, hundred, (SAMPLER, VOTE), 20),),
+        "ten": (Part(TEN, _fitting(TEN), (*usual, SAMPLER), 20),),
         "real": _real(usual),
         "dp-fts-de": (Part(MAIN, hundred, ("dp-fts-de/own", "dp-fts-de/features"), 3),),
         "differ": (
             Part(MAIN, differing, (*usual, SAMPLER), 5),
             Part(MAIN, LIED, ("sottovoce/dishonest",), 5),
         ),
-        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 10),),
+        "thirty": (Part(THIRTY, _fitting(THIRTY), (*usual, SAMPLER), 20),),
         "peers": (
             Part(MAIN, hundred, tuple(f"{OURS}/{v}" for v in ("local", "quiet", "flat")), 5),
             Part(MAIN, hundred, (f"{GP}/flat",), 5),
         ),
-        "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 10),),
+        "main": (Part(MAIN, hundred, (*usual, SAMPLER, VOTE), 20),),
         **_growth(),
     }
 
