@@ -142,7 +142,7 @@ def test_a_coordinator_may_leave_out_others_and_their_noise_is_not_promised_twic
     text = written(promise, tmp_path)
     within = f"{bound(promise.site.epsilon)} | {bound(promise.record.epsilon)}"
     beyond = f"{bound(site.epsilon)} | {bound(record.epsilon)}"
-    without = r"sites, while it leaves out 1 others [^\n]*"
+    without = r"sites?, while it leaves out 1 other [^\n]*"
     assert re.search(rf"the coordinator and up to 1 {without}{re.escape(within)}", text)
     assert re.search(rf"the coordinator and 2 {without}{re.escape(beyond)}", text)
     assert "or careless with their noise are 2 at most, all together" in text
@@ -156,7 +156,7 @@ def test_where_none_may_be_absent_none_can_be_left_out(tmp_path: Path) -> None:
     assert promise.league.left_out is not None
     assert promise.league.left_out == (promise.site, promise.record)
     text = written(promise, tmp_path)
-    assert "the coordinator and up to 1 sites |" in text
+    assert "the coordinator and up to 1 site |" in text
     assert "leaves out" not in text
 
 
