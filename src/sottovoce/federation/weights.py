@@ -64,11 +64,11 @@ class Weights:
         a_t = self.level(t)
         if self.kind == "softmax":
             # (a·1 + 1)/𝒯_t; the common "+ 1" cancels and is left out to keep exp small
-            raw = np.exp(np.where(own, 0.0, -(a_t - 1.0)))
+            raw = np.where(own, 1.0, np.exp(-(a_t - 1.0)))
         else:
             raw = np.where(own, a_t if self.kind == "ratio" else a_t * a_t, 1.0)
-        total = raw.sum(axis=1, keepdims=True)
-        return np.asarray(raw / total)
+        raw /= raw.sum(axis=1, keepdims=True)
+        return raw
 
 
 REAL_WORLD = Weights(hold=10, decay=30)
