@@ -24,6 +24,7 @@ from sottovoce.gp.consensus import Consensus
 from sottovoce.gp.effects import Effects, effects
 from sottovoce.gp.features import Features, shared_features
 from sottovoce.gp.matern import Coordinates
+from sottovoce.gp.promise import LABEL as PROMISE
 from sottovoce.gp.promise import Promise
 from sottovoce.gp.quasirandom import latin_points, quasirandom_points
 from sottovoce.gp.shared import PooledModel, SharedPosterior
@@ -37,7 +38,7 @@ from sottovoce.space.regions import Regions, assigned, equal_boxes
 _DESIGN = "sottovoce/design/v1"  # part of what the seed means
 _LATIN = "sottovoce/latin/v1"
 _FURTHER = "sottovoce/further/v1"
-_PROMISE, _PUBLIC = b"sottovoce/promise/v1", 1024  # points, for where the best may lie
+_PUBLIC = 1024  # points, for where the best may lie
 _SOME = 100  # agents' designs are enough for what is a mean over all
 _PARTS: dict[str, Any] = {  # of a method that are more than a number or a word
     "mechanism": Mechanism,
@@ -177,7 +178,7 @@ class FederatedStudy:
         further = latin_points(label, len(initial), last + 1, self.space.dims)
         designs = np.concatenate([initial, np.asarray(self.space.snap(further))], axis=1)
         clip = 1.0 if method.mechanism is None else method.mechanism.clip
-        public = quasirandom_points(_PROMISE, _PUBLIC, self.space.dims)
+        public = quasirandom_points(PROMISE, _PUBLIC, self.space.dims)
         promise = Promise(np.asarray(self.space.snap(public)), self.effects)
         known = (self.agents, self.expected_effects, method.regularisation, clip)
         return Consensus(designs, method.initial, promise, *known)

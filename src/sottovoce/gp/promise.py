@@ -28,7 +28,7 @@ from sottovoce.gp.effects import Effects
 from sottovoce.gp.quasirandom import public_uniforms
 
 Matrix = NDArray[np.float64]
-_LABEL = b"sottovoce/promise/v1"
+LABEL = b"sottovoce/promise/v1"  # of the points, too
 _DRAWS = 256
 _BEST = 0.03  # the share of points that are among the best of a draw
 _FOCUS = 0.8  # what they count in G, beside the whole space
@@ -52,7 +52,7 @@ class Promise:
     @cached_property
     def _normals(self) -> Matrix:
         count = self.rows.shape[1]
-        uniforms = public_uniforms(_LABEL + b"/draws", _DRAWS * count)
+        uniforms = public_uniforms(LABEL + b"/draws", _DRAWS * count)
         return np.asarray(ndtri(uniforms)).reshape(_DRAWS, count)
 
     def chances(self, mean: Matrix, covariance: Matrix) -> Matrix:
@@ -78,7 +78,7 @@ class Promise:
 
     def sets(self, chances: Matrix, sets: int, count: int) -> Matrix:
         """φ at points as likely as they promise much, (n, count, M)."""
-        u = public_uniforms(_LABEL + b"/sets", sets * count).reshape(sets, count)
+        u = public_uniforms(LABEL + b"/sets", sets * count).reshape(sets, count)
         ends = np.cumsum(chances)
         chosen = np.searchsorted(ends, u * ends[-1], side="right")
         return np.asarray(self.rows[np.minimum(chosen, len(ends) - 1)])

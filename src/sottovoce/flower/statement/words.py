@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sottovoce.flower.statement.promise import Bound, League, Promise, Stricter
+from sottovoce.pages.text import counted
 
 Cells = tuple[tuple[str, ...], ...]
 
@@ -249,10 +250,10 @@ def collude(promise: Promise) -> Section:
         return Section("What if they collude", (Rows(heads, rows),))
     opened = bound(league.opened[0].epsilon), bound(league.opened[1].epsilon)
     bad, absent = league.unreliable, league.absent
-    without = f", while it leaves out {_some(absent, 'other')}" if absent else ""
+    without = f", while it leaves out {counted(absent, 'other', 'others')}" if absent else ""
     rows = (
         (
-            f"the coordinator and up to {_some(bad - absent, 'site')}{without}",
+            f"the coordinator and up to {counted(bad - absent, 'site', 'sites')}{without}",
             "no more than is promised: the noise of these is not counted on",
             *within,
         ),
@@ -261,7 +262,7 @@ def collude(promise: Promise) -> Section:
         least = ("none holds",) * 2
         if league.left_out is not None:
             least = bound(league.left_out[0].epsilon), bound(league.left_out[1].epsilon)
-        who = f"the coordinator and {_some(bad, 'site')}{without}"
+        who = f"the coordinator and {counted(bad, 'site', 'sites')}{without}"
         rows = (*rows, (who, "take the others' noise off, and less is left", *least))
     if league.doubled is not None:
         more = bound(league.doubled[0].epsilon), bound(league.doubled[1].epsilon)
@@ -283,10 +284,6 @@ def collude(promise: Promise) -> Section:
         f"digest of all keys below with the other sites, by telephone or so."
     )
     return Section("What if they collude", (Rows(heads, rows), note))
-
-
-def _some(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _OPENING = "open single sites' vectors, each hidden by that site's own noise alone"
